@@ -1,0 +1,44 @@
+"""What is asked for: a conversation, how its answer begins, and how it is sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from strata_cli.conversation.messages import NOTHING, JsonObject, Message, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """What the request says of sampling; None where it says nothing. Names and units are llama.cpp's."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. The four fields that begin the answer follow PREFILL's words:
+
+    `assistant_prefix` follows the assistant's header; `response_prefix` follows the generation prompt (or the
+    continued text); `continue_final` leaves the final assistant message open; `add_generation_prompt` false ends the
+    prompt with the history.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    assistant_prefix: str = ""
+    response_prefix: str = ""
+    continue_final: bool = False
+    add_generation_prompt: bool = True
+    template_kwargs: JsonObject = field(default=NOTHING)
+    sampling: SamplingOptions = field(default=SamplingOptions())
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,119 @@
+"""What a model can do, whoever runs it.
+
+The caller always gives the whole prompt as tokens; a timeline finds out for itself which beginning of it the KV cache
+already holds, evaluates the rest, and then decodes. It is an object, because an engine may one day hold several.
+A token is sampled first and evaluated only when the next one is asked for: closing the iterator stops at once, and a
+stopped answer that is continued evaluates that one token and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (done, total): tokens in prefill, thousandths of the file in a load."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of a model once it is open.
+
+    `templates` maps names to chat templates, the main one is "default"; `context` is the number of tokens that prompt
+    and answer may use together; `sampling` holds the file's own recommendations under llama.cpp's names.
+    """
+
+    name: str
+    path: str
+    templates: Mapping[str, str]
+    bos: str
+    eos: str
+    context: int
+    training_context: int
+    device: str
+    gpu_layers: int = 0
+    load_seconds: float = 0.0
+    sampling: Mapping[str, float] = field(default=MappingProxyType({}))
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen, with llama.cpp's names, defaults and order; temperature 0 is greedy."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    seed: int = 0
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A token that could have been taken: its bytes and its natural-log probability."""
+
+    id: int
+    data: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One sampled token: the bytes that it adds to the text, and whether it ends the generation."""
+
+    id: int
+    data: bytes
+    end: bool = False
+    logprob: float | None = None
+    top: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """What a prefill did: `total` tokens in the prompt, of which `reused` were in the KV cache already."""
+
+    total: int
+    reused: int
+    seconds: float
+
+
+class Timeline(Protocol):
+    """One conversation's place in the KV cache."""
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens evaluated so far, from position 0."""
+        ...
+
+    def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> Prefill:
+        """Make the cache hold exactly `tokens`; raises CONTEXT_LENGTH_EXCEEDED, MODEL_RUN_FAILED or Interrupted."""
+        ...
+
+    def decode(self, sampling: Sampling, *, logprobs: int = 0) -> Iterator[Token]:
+        """Sample from where the prefill ended; ends after a token that ends, or when the context is full."""
+        ...
+
+
+class Engine(Protocol):
+    """An open model."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def tokenize(self, text: str) -> list[int]:
+        """The whole prompt's tokens: special tokens parsed, BOS added where the vocabulary asks and the text lacks it."""
+        ...
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token, special tokens as their text."""
+        ...
+
+    def timeline(self) -> Timeline: ...
+
+    def close(self) -> None: ...
