@@ -240,3 +240,10 @@ CONTEXT_LENGTH_EXCEEDED = _kind(
     "The prompt has more tokens than the context.",
     "Use a larger context (-c) or a shorter prompt.",
 )
+MODEL_INCOMPLETE = _kind(
+    "model_incomplete",
+    _MODEL,
+    400,
+    "The model file ends before its tensors do, or a part of a split model is missing.",
+    "Download it again, all its parts into one folder.",
+)

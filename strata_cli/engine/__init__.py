@@ -11,10 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total): tokens in prefill, thousandths of the file in a load."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a model is opened, with llama.cpp's names for its parameters.
+
+    `context` None is the training context, lowered to what fits in memory. `gpu_layers` "auto" is what fits on the
+    devices. `cpu_moe` is the number of layers whose experts stay in main memory. `threads` None is one per physical
+    core. `batch` None is `ubatch`, and that None is 512, or less for large models on a CPU. With `vocab_only` no
+    weights are read: the model can tokenise and describe itself, and no more.
+    """
+
+    path: str
+    context: int | None = None
+    gpu_layers: int | Literal["auto", "all"] = "auto"
+    cpu_moe: int = 0
+    threads: int | None = None
+    batch: int | None = None
+    ubatch: int | None = None
+    flash_attention: Literal["auto", "on", "off"] = "auto"
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+    devices: tuple[str, ...] = ()
+    loras: tuple[str, ...] = ()
+    vocab_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +60,7 @@ class ModelInfo:
     device: str
     gpu_layers: int = 0
     load_seconds: float = 0.0
-    sampling: Mapping[str, float] = field(default=MappingProxyType({}))
+    sampling: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
 
 
@@ -65,13 +90,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One sampled token: the bytes that it adds to the text, and whether it ends the generation."""
+    """One sampled token: the bytes that it adds to the text, and whether it ends the generation.
+
+    A token that ends has no bytes. A control token that does not end has its text (`[THINK]`, `<|channel|>`) and is
+    marked `control`: some reasoning tags are such tokens, so it is for the reader to show or to hide them.
+    """
 
     id: int
     data: bytes
     end: bool = False
     logprob: float | None = None
     top: tuple[Choice, ...] = ()
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +126,11 @@ class Timeline(Protocol):
         ...
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0) -> Iterator[Token]:
-        """Sample from where the prefill ended; ends after a token that ends, or when the context is full."""
+        """Sample from where the prefill ended; ends after a token that ends, or when the context is full.
+
+        `logprobs` N > 0 fills `logprob` and the N likeliest choices in `top`, from the model's own distribution before
+        penalties and temperature. Raises Interrupted or MODEL_RUN_FAILED; the timeline stays usable after both.
+        """
         ...
 
 
@@ -107,7 +141,7 @@ class Engine(Protocol):
     def info(self) -> ModelInfo: ...
 
     def tokenize(self, text: str) -> list[int]:
-        """The whole prompt's tokens: special tokens parsed, BOS added where the vocabulary asks and the text lacks it."""
+        """The whole prompt's tokens: special tokens parsed, BOS added where it is wanted and not there."""
         ...
 
     def token_bytes(self, token: int) -> bytes:
