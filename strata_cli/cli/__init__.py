@@ -1,0 +1,91 @@
+"""The command line. `main` is the only place where an error becomes an exit status."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+from strata_cli import environment as process
+from strata_cli.environment import Environment, ReaderGone
+from strata_cli.errors import INVALID_USAGE, ExitStatus, Interrupted, StrataError
+
+SIGINT = 2
+
+
+def main() -> None:
+    """Run the command line of this process and end it with the right status, or by the right signal."""
+    process.occupy_closed_descriptors()
+    environment = process.of_this_process()
+    status = run(sys.argv[1:], environment)
+    sys.exit(int(status))
+
+
+def run(args: list[str], environment: Environment) -> int:
+    """Run one command line; returns the exit status. A signal ends the process itself."""
+    try:
+        return _run(args, environment)
+    except StrataError as error:
+        return _show(error, args, environment)
+    except (Interrupted, KeyboardInterrupt):
+        process.die_of(environment.interrupt.signal or SIGINT)
+    except ReaderGone:
+        process.flush_nothing()
+        return ExitStatus.OK
+    except MemoryError:
+        return _show(_out_of_memory(), args, environment)
+
+
+def _run(args: list[str], environment: Environment) -> int:
+    from typer import Exit, TyperException
+
+    from strata_cli.cli.app import build
+
+    app = build(args, environment.variables)
+    try:
+        status = app.main(args or ["--help"], prog_name="strata", standalone_mode=False, obj=environment)
+        return status if isinstance(status, int) else ExitStatus.OK
+    except Exit as exit:
+        return exit.exit_code
+    except TyperException as error:
+        raise _usage_error(error) from None
+
+
+def _usage_error(error: Any) -> StrataError:
+    """Typer's usage errors in our form: one line, a suggestion, the command whose help to read."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "strata"
+    message = error.format_message().split("\n")[0]
+    message = message.replace("(Possible options: ", "(did you mean ").replace("Did you mean", "did you mean")
+    return StrataError(INVALID_USAGE, message.rstrip("."), hint=f"see {command} --help")
+
+
+def _out_of_memory() -> StrataError:
+    from strata_cli.errors import MODEL_RUN_FAILED
+
+    return StrataError(MODEL_RUN_FAILED, "out of memory", hint="use a smaller context (-c) or a smaller model")
+
+
+def _show(error: StrataError, args: list[str], environment: Environment) -> int:
+    """Say what went wrong, once: on stderr, or as JSON on stdout where JSON was asked for."""
+    try:
+        if _wants_json(args):
+            from strata_cli.output.json import error_text
+
+            environment.stdout.text(error_text(error))
+        else:
+            from strata_cli.output.terminal.screen import error_line
+
+            environment.stderr.text(error_line(error) + "\n")
+    except (ReaderGone, StrataError, Interrupted):
+        process.flush_nothing()
+    return error.kind.status
+
+
+def _wants_json(args: list[str]) -> bool:
+    """Read from the raw arguments, since they may be what is wrong."""
+    before = args[: args.index("--")] if "--" in args else args
+    pairs = zip(before, [*before[1:], ""], strict=True)
+    return any(
+        arg.startswith("--format=json") or (arg == "--format" and value.startswith("json")) for arg, value in pairs
+    )

@@ -1,0 +1,81 @@
+"""The commands, by name. Only the one that is called is imported and built: start-up is felt at every prompt."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from strata_cli import __version__
+from strata_cli.cli.command import Command
+from strata_cli.settings import defaults
+
+COMMANDS = {
+    "chat": "Answer a prompt or a conversation, from a beginning that you may give.",
+    "complete": "Continue raw text, without a chat template.",
+    "render": "Show the exact prompt of a request, its tokens and its accounting.",
+    "models": "List the models on this machine, or say where one is.",
+    "completion": "Print the completion script of a shell.",
+    "man": "Print a manual page.",
+}
+
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def build(args: list[str], variables: Mapping[str, str]) -> TyperGroup:
+    """The program's command group; every command but the one that `args` calls is a name with a sentence."""
+    called = next((arg for arg in args if not arg.startswith("-")), None)
+    return _group(lambda name: name == called, dict(_CONTEXT, default_map=defaults(variables)))
+
+
+def build_all() -> TyperGroup:
+    """The whole program, for whoever reads its definition; no configuration file is read."""
+    return _group(lambda _: True, _CONTEXT)
+
+
+def _group(wanted: Callable[[str], bool], context: dict[str, Any]) -> TyperGroup:
+    app = typer.Typer(
+        name="strata",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=context,
+        help="Chat with language models on your own machine, from a half-written answer if you like.",
+    )
+    app.callback()(_program)
+    for name, sentence in COMMANDS.items():
+        if not wanted(name):
+            app.command(name, help=sentence)(_unbuilt)
+            continue
+        loaded = importlib.import_module(f"strata_cli.cli.{name}").command
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=name, help=sentence)
+        else:
+            app.command(name, cls=Command, help=f"{sentence}\n\n{loaded.__doc__}", short_help=sentence)(loaded)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+def _unbuilt() -> None:
+    raise AssertionError("a command is built before it is called")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"strata {__version__}")
+        raise typer.Exit
+
+
+def _program(
+    version: Annotated[
+        bool | None,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    pass

@@ -1,0 +1,46 @@
+"""The work of `strata complete`: raw text goes on, without a template."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+from strata_cli.cli import input as incoming
+from strata_cli.cli.answer import Conversation
+from strata_cli.cli.conversing import Shown, destination
+from strata_cli.cli.opening import open_engine, with_sampling
+from strata_cli.cli.options import DeviceOptions, ModelOptions, OutputOptions, RawInputOptions, SamplingOptions
+from strata_cli.conversation.request import Request
+from strata_cli.conversation.request import SamplingOptions as Requested
+from strata_cli.environment import Environment, listening
+from strata_cli.errors import ExitStatus
+from strata_cli.output.terminal.screen import Messages
+from strata_cli.prompt.turn import Opening, Prompt
+
+
+def complete(
+    environment: Environment,
+    words: list[str] | None,
+    input: RawInputOptions,
+    model: ModelOptions,
+    sampling: SamplingOptions,
+    device: DeviceOptions,
+    output: OutputOptions,
+) -> ExitStatus:
+    """Continue the text of the command line, of a file or of standard input; raises StrataError and Interrupted."""
+    messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
+    text = incoming.raw_text(environment, incoming.words(words, input.file), input.input or "auto")
+    request = Request(messages=(), sampling=with_sampling(Requested(), sampling)[0])
+    with destination(environment, output.output) as stream, listening(environment.interrupt):
+        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
+        with contextlib.closing(engine):
+            conversation = Conversation(
+                environment, messages, engine, engine.timeline(), None, output.quiet, itertools.count(1)
+            )
+            return Shown(conversation, stream, output).raw(_raw(text), request)
+
+
+def _raw(text: str) -> Prompt:
+    return Prompt(
+        text=text, header_end=len(text), kind="generation", opening=Opening("content", None), spans=(), notes=()
+    )

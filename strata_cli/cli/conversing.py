@@ -1,0 +1,151 @@
+"""The work of `strata chat`: one request, or one for each line of standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+from strata_cli.cli import input as incoming
+from strata_cli.cli.answer import Conversation
+from strata_cli.cli.opening import open_engine, templates_of, with_sampling
+from strata_cli.cli.options import (
+    DeviceOptions,
+    InputOptions,
+    ModelOptions,
+    OutputOptions,
+    PrefillOptions,
+    SamplingOptions,
+    TemplateOptions,
+)
+from strata_cli.conversation.reply import Reply
+from strata_cli.conversation.request import Request
+from strata_cli.environment import Environment, Stream, listening
+from strata_cli.errors import ExitStatus, Interrupted, StrataError
+from strata_cli.output import json
+from strata_cli.output.terminal.screen import Messages, TextAnswer
+from strata_cli.output.terminal.stats import stats
+from strata_cli.prompt.turn import Prompt, check
+from strata_cli.store.files import replacing
+
+
+def converse(
+    environment: Environment,
+    prompt: list[str] | None,
+    prefill: PrefillOptions,
+    input: InputOptions,
+    model: ModelOptions,
+    template: TemplateOptions,
+    sampling: SamplingOptions,
+    device: DeviceOptions,
+    output: OutputOptions,
+) -> ExitStatus:
+    """Answer what the command line and standard input ask; raises StrataError and Interrupted."""
+    messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
+    prefix = incoming.prefix_of(prefill)
+
+    def finish(request: Request) -> Request:
+        request = incoming.with_options(request, input.system, prefill, prefix, template)
+        options, notes = with_sampling(request.sampling, sampling)
+        request = replace(request, sampling=options, notes=(*request.notes, *notes))
+        check(request)
+        return request
+
+    asked = incoming.asked(environment, incoming.words(prompt, input.file), input, finish)
+    with destination(environment, output.output) as stream, listening(environment.interrupt):
+        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
+        with contextlib.closing(engine):
+            templates = templates_of(environment, template, engine.info)
+            open_conversation = Conversation(
+                environment, messages, engine, engine.timeline(), templates, output.quiet, itertools.count(1)
+            )
+            shown = Shown(open_conversation, stream, output)
+            return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
+
+
+@contextlib.contextmanager
+def destination(environment: Environment, file: str | None) -> Iterator[Stream]:
+    """Stdout, or the file of --output, which appears when the answer is complete or was stopped."""
+    if file is None:
+        yield environment.stdout
+        return
+    stopped = False
+    with replacing(file) as descriptor:
+        try:
+            yield Stream(descriptor, environment.interrupt)
+        except Interrupted:
+            stopped = True
+    if stopped:
+        raise Interrupted
+
+
+class Nowhere:
+    """A sink for answers that are shown when they are complete."""
+
+    def write(self, text: str) -> None:
+        pass
+
+
+class Shown:
+    """Answers in the chosen format."""
+
+    def __init__(self, conversation: Conversation, stream: Stream, output: OutputOptions) -> None:
+        self._conversation = conversation
+        self._messages = conversation.messages
+        self._stream = stream
+        self._output = output
+
+    def one(self, request: Request) -> ExitStatus:
+        """Answer one request as text or as a JSON object."""
+        prompt = self._conversation.compose(request)
+        if self._output.format == "json":
+            self._json(prompt, request)
+        else:
+            self._text(prompt, request, echo=prompt.text[prompt.header_end :])
+        return ExitStatus.OK
+
+    def raw(self, prompt: Prompt, request: Request) -> ExitStatus:
+        """Continue raw text, which is all given beginning."""
+        if self._output.format == "json":
+            self._json(prompt, request)
+        else:
+            self._text(prompt, request, echo=prompt.text)
+        return ExitStatus.OK
+
+    def lines(self, asked: Iterator[incoming.Line]) -> ExitStatus:
+        """One JSON line for each request, an error being one too; the status is that of the first error."""
+        status = ExitStatus.OK
+        for line in asked:
+            try:
+                if isinstance(line.request, StrataError):
+                    raise line.request
+                self._json(self._conversation.compose(line.request), line.request)
+            except StrataError as error:
+                self._stream.text(json.error_text(error))
+                status = status or error.kind.status
+        return status
+
+    def _json(self, prompt: Prompt, request: Request) -> None:
+        reply = self._conversation.answer(prompt, request, Nowhere())
+        self._stream.text(json.reply_text(reply))
+        self._after(reply)
+
+    def _text(self, prompt: Prompt, request: Request, echo: str) -> None:
+        for note in prompt.notes:
+            self._messages.note(note)
+        answer = TextAnswer(self._stream)
+        try:
+            if self._output.echo:
+                answer.write(echo)
+            reply = self._conversation.answer(prompt, request, answer)
+        finally:
+            answer.finish()
+        self._after(reply)
+
+    def _after(self, reply: Reply) -> None:
+        if self._output.stats:
+            for line in stats(self._conversation.engine.info, reply):
+                self._messages.line(line)
+        if reply.ending == "interrupted":
+            raise Interrupted

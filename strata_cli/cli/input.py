@@ -1,0 +1,258 @@
+"""Where a request comes from: words on the command line, files, standard input."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strata_cli.cli.options import InputOptions, PrefillOptions, TemplateOptions
+from strata_cli.conversation import openai
+from strata_cli.conversation.incoming import decode, kind_of, load_json
+from strata_cli.conversation.messages import Json, Message
+from strata_cli.conversation.request import Request
+from strata_cli.environment import Environment
+from strata_cli.errors import (
+    CONFLICTING_OPTIONS,
+    FILE_NOT_READABLE,
+    INVALID_REQUEST,
+    INVALID_USAGE,
+    StrataError,
+)
+
+PATIENCE = 1.0
+"""Seconds of silence on an open standard input after which the user is told what is being waited for."""
+
+
+WAITING = "strata: waiting for standard input (end it with Ctrl-D, or use --input none)\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a JSON lines input: the request, or the error that this line is."""
+
+    number: int
+    request: Request | StrataError
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The raw pieces of one request, before they are put together."""
+
+    prompt: str | None
+    piped: str | None = None
+    conversation: Json = None
+    lines: list[bytes] | None = None
+
+
+def read_file(name: str) -> bytes:
+    """A file's bytes; raises FILE_NOT_READABLE with the reason."""
+    try:
+        return Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise StrataError(FILE_NOT_READABLE, f"cannot read {name}: {error.strerror}") from None
+    except ValueError as error:
+        raise StrataError(FILE_NOT_READABLE, f"cannot read {name!r}: {error}") from None
+
+
+def read_text_file(name: str) -> str:
+    return decode(read_file(name), name)
+
+
+def chunks(environment: Environment) -> Iterator[bytes]:
+    """Standard input as it comes, up to its end; says on stderr what it waits for."""
+    if environment.stdin is None:
+        return
+    told = environment.stdin_terminal
+    while True:
+        environment.interrupt.blocking = True
+        try:
+            if not told and not select.select([environment.stdin], [], [], PATIENCE)[0]:
+                environment.stderr.text(WAITING)
+            told = True
+            environment.interrupt.blocking = True
+            data = os.read(environment.stdin, 1 << 20)
+        except OSError as error:
+            raise StrataError(FILE_NOT_READABLE, f"cannot read standard input: {error.strerror}") from None
+        finally:
+            environment.interrupt.blocking = False
+        if not data:
+            return
+        yield data
+
+
+def read_stdin(environment: Environment) -> str:
+    return decode(b"".join(chunks(environment)), "standard input")
+
+
+def lines(environment: Environment) -> Iterator[bytes]:
+    """Standard input line by line, each as soon as it is complete; without line ends, blank lines left out."""
+    rest: list[bytes] = []
+    for data in chunks(environment):
+        *complete, last = data.split(b"\n")
+        for part in complete:
+            line = b"".join([*rest, part])
+            rest = []
+            if line.strip():
+                yield line
+        rest.append(last)
+    if (line := b"".join(rest)).strip():
+        yield line
+
+
+def words(prompt: list[str] | None, file: str | None) -> str | None:
+    """The prompt of the command line: the file's text, a blank line, the words joined with spaces."""
+    spoken = " ".join(prompt) if prompt else None
+    if file is None:
+        return spoken
+    text = read_text_file(file)
+    return text if spoken is None else f"{text}\n\n{spoken}"
+
+
+def prefix_of(options: PrefillOptions) -> str:
+    if options.prefix is not None and options.prefix_file is not None:
+        raise StrataError(CONFLICTING_OPTIONS, "--prefix and --prefix-file exclude each other")
+    if options.prefix_file is not None:
+        return read_text_file(options.prefix_file)
+    return options.prefix or ""
+
+
+def raw_text(environment: Environment, words: str | None, kind: str) -> str:
+    """The text that `strata complete` continues, byte for byte."""
+    text = _joined(_piped(environment, kind), words)
+    if text is None:
+        hint = 'give it: strata complete "Once upon a time", or pipe it'
+        raise StrataError(INVALID_USAGE, "there is no text to continue", hint=hint)
+    return text
+
+
+def asked(
+    environment: Environment, prompt: str | None, options: InputOptions, finish: Callable[[Request], Request]
+) -> Request | Iterator[Line]:
+    """What is asked for: one request, or one a line; `finish` adds what the command line says to each.
+
+    Raises INVALID_USAGE when nothing is asked.
+    """
+    if options.input == "jsonl" and environment.stdin is not None:
+        return _line_requests(lines(environment), finish)
+    sources = _gather(environment, prompt, options)
+    if sources.lines is not None:
+        return _line_requests(iter(sources.lines), finish)
+    return finish(_request_of(sources))
+
+
+def _gather(environment: Environment, prompt: str | None, options: InputOptions) -> Sources:
+    """Read the files and standard input, and find out which of it is a conversation."""
+    kind = options.input or "auto"
+    if options.messages is not None:
+        conversation = load_json(read_text_file(options.messages), options.messages)
+        return Sources(prompt, _piped(environment, kind), conversation)
+    piped = _piped(environment, kind)
+    if piped is None:
+        return Sources(prompt)
+    if kind == "auto":
+        kind = kind_of(piped) if prompt is None else "text"
+    if kind == "json":
+        return Sources(prompt, conversation=load_json(piped, "standard input"))
+    if kind == "jsonl":
+        return Sources(prompt, lines=[line for line in piped.encode().split(b"\n") if line.strip()])
+    return Sources(prompt, piped)
+
+
+def _piped(environment: Environment, kind: str) -> str | None:
+    """Standard input's text; from a terminal only where a kind was named."""
+    if kind == "none" or environment.stdin is None or (environment.stdin_terminal and kind == "auto"):
+        return None
+    text = read_stdin(environment)
+    return None if kind == "auto" and not text else text
+
+
+def _request_of(sources: Sources) -> Request:
+    text = _joined(sources.piped, sources.prompt)
+    if sources.conversation is not None:
+        request = openai.parse(sources.conversation)
+        return request if text is None else _with_user_turn(request, text)
+    if text is None:
+        hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
+        raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
+    return Request(messages=(Message("user", text),))
+
+
+def _joined(piped: str | None, prompt: str | None) -> str | None:
+    if piped is None or prompt is None:
+        return prompt if piped is None else piped
+    gap = "" if piped.endswith("\n\n") else "\n" if piped.endswith("\n") else "\n\n"
+    return f"{piped}{gap}{prompt}"
+
+
+def _with_user_turn(request: Request, text: str) -> Request:
+    return replace(request, messages=(*request.messages, Message("user", text)))
+
+
+def _line_requests(source: Iterator[bytes], finish: Callable[[Request], Request]) -> Iterator[Line]:
+    for number, line in enumerate(source, start=1):
+        yield Line(number, _line_request(line, f"line {number} of standard input", finish))
+
+
+def _line_request(line: bytes, source: str, finish: Callable[[Request], Request]) -> Request | StrataError:
+    """What is wrong with a line is a value, so that the lines after it are still answered."""
+    try:
+        return finish(openai.parse(load_json(decode(line, source), source)))
+    except StrataError as error:
+        return error
+
+
+def with_options(
+    request: Request,
+    system: str | None,
+    prefill: PrefillOptions,
+    prefix: str,
+    template: TemplateOptions,
+) -> Request:
+    """The request with what the command line says in place of its own fields, each replacement a note."""
+    notes = list(request.notes)
+    changes: dict[str, object] = {}
+    if system is not None:
+        changes["messages"] = _with_system(request, system)
+    if prefix:
+        if request.assistant_prefix not in ("", prefix):
+            notes.append("--prefix replaces the request's assistant_prefix")
+        changes["assistant_prefix"] = prefix
+    if prefill.continue_final and not request.continue_final:
+        changes |= {"continue_final": True, "add_generation_prompt": False}
+    if _ends_complete(request, prefill, prefix):
+        notes.append(
+            "the conversation ends with an assistant message, which counts as complete; --continue goes on with it"
+        )
+    if kwargs := _template_kwargs(template):
+        changes["template_kwargs"] = {**request.template_kwargs, **kwargs}
+    return replace(request, notes=tuple(notes), **changes)
+
+
+def _ends_complete(request: Request, prefill: PrefillOptions, prefix: str) -> bool:
+    if prefill.continue_final or request.continue_final or prefix or request.assistant_prefix:
+        return False
+    return bool(request.messages) and request.messages[-1].role == "assistant"
+
+
+def _with_system(request: Request, system: str) -> tuple[Message, ...]:
+    return (Message("system", system), *request.messages)
+
+
+def _template_kwargs(options: TemplateOptions) -> dict[str, Json]:
+    kwargs: dict[str, Json] = {}
+    if options.template_kwargs is not None:
+        value = load_json(options.template_kwargs, "--template-kwargs")
+        if not isinstance(value, dict):
+            raise StrataError(
+                INVALID_REQUEST,
+                "--template-kwargs is not a JSON object",
+                hint="""write it as '{"name": value}'""",
+                param="chat_template_kwargs",
+            )
+        kwargs.update(value)
+    if options.think is not None:
+        kwargs["enable_thinking"] = options.think
+    return kwargs

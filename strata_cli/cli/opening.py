@@ -1,0 +1,136 @@
+"""From options to an open model, a chat template and a way to sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from strata_cli.cli.input import read_text_file
+from strata_cli.cli.options import DeviceOptions, ModelOptions, SamplingOptions, TemplateOptions
+from strata_cli.conversation.request import SamplingOptions as Requested
+from strata_cli.engine import Engine, ModelInfo, Sampling
+from strata_cli.engine import ModelOptions as EngineOptions
+from strata_cli.environment import Environment
+from strata_cli.errors import INVALID_USAGE, NO_CHAT_TEMPLATE, StrataError
+from strata_cli.output.terminal.progress import Bar
+from strata_cli.output.terminal.screen import Messages
+from strata_cli.prompt.template import ChatTemplate, choose
+from strata_cli.store import models
+
+
+def open_engine(
+    environment: Environment,
+    messages: Messages,
+    model: ModelOptions,
+    device: DeviceOptions,
+    *,
+    vocab_only: bool = False,
+    quiet: bool = False,
+) -> Engine:
+    """Find the model and open it, with a bar; notes say which model answers when none was named."""
+    found = models.find(model.model, environment.variables, Path.cwd())
+    if not model.model:
+        messages.note(f"no model was named (-m); {found.name} answers")
+    options = replace(engine_options(str(found.path), device), vocab_only=vocab_only)
+
+    from strata_cli.engine import llama
+
+    bar = Bar(environment, "loading", shown=not quiet)
+    try:
+        engine = llama.open_model(options, interrupt=environment.interrupt, progress=bar, log=messages.log)
+    finally:
+        bar.close()
+    for note in engine.info.notes:
+        messages.note(note)
+    return engine
+
+
+def engine_options(path: str, device: DeviceOptions) -> EngineOptions:
+    """The engine's options, its defaults where nothing was said."""
+    said = {
+        "context": device.ctx_size,
+        "gpu_layers": gpu_layers(device.gpu_layers),
+        "cpu_moe": device.n_cpu_moe,
+        "threads": device.threads,
+        "batch": device.batch_size,
+        "ubatch": device.ubatch_size,
+        "flash_attention": device.flash_attn,
+        "cache_type_k": device.cache_type_k,
+        "cache_type_v": device.cache_type_v,
+        "devices": tuple(device.device) if device.device else None,
+        "loras": tuple(device.lora) if device.lora else None,
+    }
+    return EngineOptions(path, **{name: value for name, value in said.items() if value is not None})
+
+
+def gpu_layers(text: str | None) -> int | Literal["auto", "all"] | None:
+    if text in (None, "auto", "all"):
+        return text
+    if text.isdecimal() and len(text) < 7:
+        return int(text)
+    raise StrataError(INVALID_USAGE, f"-ngl {text} is no number of layers", hint="use auto, all or a number")
+
+
+def sampling_of(info: ModelInfo, requested: Requested, random_seed: Callable[[], int]) -> Sampling:
+    """The request's values before the model's recommendation before llama.cpp's defaults; a seed if none was given."""
+    names = {field.name for field in fields(Sampling)}
+    chosen = {name: value for name, value in info.sampling.items() if name in names}
+    said = {name: getattr(requested, name) for name in names}
+    chosen |= {name: value for name, value in said.items() if value is not None}
+    chosen.setdefault("seed", random_seed())
+    return Sampling(**chosen)
+
+
+def random_seed() -> int:
+    return int.from_bytes(os.urandom(4), "little") % (2**32 - 1)
+
+
+def with_sampling(requested: Requested, options: SamplingOptions) -> tuple[Requested, list[str]]:
+    """The request's sampling with the command line's before it, and a note for each value that was replaced."""
+    said = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not None}
+    if "stop" in said:
+        said["stop"] = tuple(said["stop"])
+    before = {name: getattr(requested, name) for name in said}
+    notes = [
+        f"the command line's {name} replaces the request's {before[name]}"
+        for name, value in said.items()
+        if before[name] not in (None, (), value)
+    ]
+    return replace(requested, **said), notes
+
+
+class Templates:
+    """The chat templates of one model or file, each compiled when it is first needed."""
+
+    def __init__(self, sources: dict[str, str], bos: str, eos: str, environment: Environment) -> None:
+        self._sources = sources
+        self._bos = bos
+        self._eos = eos
+        self._now = datetime.fromtimestamp(environment.now(), tz=_zone(environment))
+        self._compiled: dict[str, ChatTemplate] = {}
+
+    def chosen(self, *, tools: bool) -> ChatTemplate:
+        source = choose(self._sources, tools=tools)
+        if source not in self._compiled:
+            self._compiled[source] = ChatTemplate(source, bos=self._bos, eos=self._eos, now=self._now)
+        return self._compiled[source]
+
+
+def _zone(environment: Environment) -> timezone | None:
+    """UTC where the date is fixed, the local zone otherwise."""
+    if environment.variables.get("SOURCE_DATE_EPOCH", "").isdigit():
+        return timezone.utc
+    return datetime.fromtimestamp(environment.now()).astimezone().tzinfo
+
+
+def templates_of(environment: Environment, options: TemplateOptions, info: ModelInfo) -> Templates:
+    """The template of --template, else the model's; raises NO_CHAT_TEMPLATE where there is neither."""
+    if options.template is not None:
+        return Templates({"default": read_text_file(options.template)}, info.bos, info.eos, environment)
+    if not info.templates:
+        raise StrataError(NO_CHAT_TEMPLATE, f"{info.name} holds no chat template")
+    return Templates(dict(info.templates), info.bos, info.eos, environment)

@@ -1,0 +1,82 @@
+"""Bytes that came from outside: which text they are, and whether that text is a conversation."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from typing import Literal, TypeAlias
+
+from strata_cli.conversation.messages import Json
+from strata_cli.errors import INVALID_JSON, INVALID_TEXT, StrataError
+
+Kind: TypeAlias = Literal["text", "json", "jsonl"]
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    # UTF-32's little-endian mark begins with UTF-16's; it is not understood, so that it is named in the error.
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def decode(data: bytes, source: str) -> str:
+    """The text of these bytes, byte for byte but for the byte order mark; raises INVALID_TEXT with the offset."""
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    body = memoryview(data)[len(mark) :]
+    try:
+        return codecs.decode(body, encoding)
+    except UnicodeDecodeError as error:
+        offset = error.start + len(mark)
+        raise StrataError(
+            INVALID_TEXT,
+            f"{source} is not {encoding.upper()} text: {_named(data[offset : offset + 1])} at byte offset {offset}",
+            hint="convert it to UTF-8",
+        ) from None
+
+
+def _named(data: bytes) -> str:
+    return f"byte 0x{data[0]:02x}" if data else "the end of the input"
+
+
+def load_json(text: str, source: str) -> Json:
+    """Parse one JSON value; raises INVALID_JSON with line and column. NaN and infinities are no JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise StrataError(
+            INVALID_JSON, f"{source} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise StrataError(INVALID_JSON, f"{source} is nested too deeply") from None
+    except ValueError as error:
+        raise StrataError(INVALID_JSON, f"{source} is not valid JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def kind_of(text: str) -> Kind:
+    """What piped text is: a JSON conversation, JSON lines that are conversations, or plain text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return "text"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return "jsonl" if _lines_are_conversations(text) else "text"
+    return "json" if _is_conversation(value) else "text"
+
+
+def _is_conversation(value: Json) -> bool:
+    if isinstance(value, dict):
+        return "messages" in value
+    return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
+
+
+def _lines_are_conversations(text: str) -> bool:
+    """A first line that is a conversation says what the rest is meant to be; one bad line later is an error there."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    try:
+        return _is_conversation(json.loads(first))
+    except (ValueError, RecursionError):
+        return False

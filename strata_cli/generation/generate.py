@@ -1,0 +1,150 @@
+"""The spine: a prompt goes in, events come out, in the order in which they happen.
+
+Not streaming is a fold over this stream; nothing else generates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from strata_cli.engine import Prefill, Progress, Sampling, Timeline, Token
+from strata_cli.errors import Interrupted
+from strata_cli.generation.text import StopStrings, Utf8
+
+FinishReason: TypeAlias = Literal["stop", "stop_string", "length", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """Positions in tokens: X, the prompt up to where the answer's given beginning starts; N, that beginning; Z = X + N.
+
+    Generation starts at position `start_position`, Z.
+    """
+
+    prompt_tokens: int
+    prefix_tokens: int
+    start_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The prompt is evaluated."""
+
+    prefill: Prefill
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """New text of the answer, never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Why it ended, the number of tokens (the one that ended it included), and the seconds that each phase took."""
+
+    reason: FinishReason
+    stop_string: str | None
+    tokens: int
+    first_token_seconds: float
+    decode_seconds: float
+
+
+Event: TypeAlias = Started | Delta | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How an answer is generated; `max_tokens` None means up to the end of the context."""
+
+    sampling: Sampling
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+class _Prompt(Protocol):
+    text: str
+    header_end: int
+
+
+def account(tokenize: Callable[[str], list[int]], prompt: _Prompt) -> tuple[list[int], Accounting]:
+    """Tokenise a composed prompt, once as a whole, and count what of it is the answer's given beginning."""
+    tokens = tokenize(prompt.text)
+    total = len(tokens)
+    if prompt.header_end >= len(prompt.text):
+        return tokens, Accounting(total, 0, total)
+    before = min(len(tokenize(prompt.text[: prompt.header_end])), total)
+    return tokens, Accounting(before, total - before, total)
+
+
+def generate(
+    timeline: Timeline,
+    tokens: Sequence[int],
+    plan: Plan,
+    clock: Callable[[], float],
+    progress: Progress | None = None,
+) -> Iterator[Event]:
+    """Evaluate the prompt and go on from its end.
+
+    Raises Interrupted when the prompt's evaluation is interrupted; an interrupted answer is a Finished event.
+    """
+    began = clock()
+    yield Started(timeline.prefill(tokens, progress))
+    answer = _Answer(plan)
+    start = first = clock()
+    if plan.max_tokens != 0:
+        with closing(timeline.decode(plan.sampling)) as decoded:
+            for token in _until_interrupted(decoded, answer):
+                if answer.tokens == 0:
+                    first = clock()
+                if text := answer.take(token):
+                    yield Delta(text)
+                if answer.reason is not None:
+                    break
+    if text := answer.finish():
+        yield Delta(text)
+    first_token = first - began if answer.tokens else 0.0
+    yield Finished(answer.reason or "length", answer.stop_string, answer.tokens, first_token, clock() - start)
+
+
+def _until_interrupted(decoded: Iterator[Token], answer: _Answer) -> Iterator[Token]:
+    try:
+        yield from decoded
+    except Interrupted:
+        answer.reason = "interrupted"
+
+
+class _Answer:
+    """The text so far: what may be shown, what is held back, and whether it is over."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._limit = plan.max_tokens
+        self._utf8 = Utf8()
+        self._stops = StopStrings(plan.stop)
+        self.tokens = 0
+        self.reason: FinishReason | None = None
+
+    @property
+    def stop_string(self) -> str | None:
+        return self._stops.found
+
+    def take(self, token: Token) -> str:
+        self.tokens += 1
+        if token.end:
+            self.reason = "stop"
+            return ""
+        text = self._stops.push(self._utf8.push(token.data))
+        if self._stops.found is not None:
+            self.reason = "stop_string"
+        elif self._limit is not None and self.tokens >= self._limit:
+            self.reason = "length"
+        return text
+
+    def finish(self) -> str:
+        if self._stops.found is not None:
+            return ""
+        return self._stops.push(self._utf8.finish()) + self._stops.finish()

@@ -1,0 +1,24 @@
+"""The lines of --stats."""
+
+from __future__ import annotations
+
+from strata_cli.conversation.reply import Reply
+from strata_cli.engine import ModelInfo
+
+
+def stats(info: ModelInfo, reply: Reply) -> list[str]:
+    """One line each for the model, the prompt and the answer."""
+    figures = reply.figures
+    evaluated = figures.start_position - figures.reused_tokens
+    return [
+        f"model: {info.name} on {info.device}, loaded in {info.load_seconds:.2f} s, context {info.context} tokens",
+        f"prefill: {evaluated} tokens in {figures.prefill_seconds:.2f} s{_speed(evaluated, figures.prefill_seconds)}, "
+        f"{figures.reused_tokens} reused",
+        f"decode: {figures.generated_tokens} tokens in {figures.decode_seconds:.2f} s"
+        f"{_speed(figures.generated_tokens, figures.decode_seconds)}, first token after "
+        f"{figures.first_token_seconds:.2f} s, {figures.context_left} tokens of context left",
+    ]
+
+
+def _speed(tokens: int, seconds: float) -> str:
+    return f" ({tokens / seconds:.0f} tokens/s)" if tokens and seconds > 0 else ""

@@ -1,0 +1,53 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from strata_cli.errors import OUTPUT_FAILED, StrataError
+
+
+@contextlib.contextmanager
+def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
+    """A descriptor to write to; the file takes the name's place when the block ends, and never if it raises.
+
+    A device, a pipe or a socket has no content to protect and is written to directly. `mode` is for a new file; an
+    existing one keeps its own. Raises OUTPUT_FAILED.
+    """
+    path = Path(os.path.realpath(Path(name).expanduser()))
+    try:
+        existing = path.stat()
+    except OSError:
+        existing = None
+    try:
+        if existing is not None and not stat.S_ISREG(existing.st_mode):
+            with _opened(path, os.O_WRONLY, mode) as descriptor:
+                yield descriptor
+            return
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with _opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
+                if existing is not None:
+                    os.fchmod(descriptor, stat.S_IMODE(existing.st_mode))
+                yield descriptor
+                os.fsync(descriptor)
+            os.replace(fresh, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(fresh)
+    except OSError as error:
+        raise StrataError(OUTPUT_FAILED, f"cannot write {name}: {error.strerror}", hint="check its folder") from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int, mode: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
