@@ -85,7 +85,6 @@ def _show(error: StrataError, args: list[str], environment: Environment) -> int:
 def _wants_json(args: list[str]) -> bool:
     """Read from the raw arguments, since they may be what is wrong."""
     before = args[: args.index("--")] if "--" in args else args
-    pairs = zip(before, [*before[1:], ""], strict=True)
-    return any(
-        arg.startswith("--format=json") or (arg == "--format" and value.startswith("json")) for arg, value in pairs
-    )
+    values = [arg.partition("=")[2] for arg in before if arg.startswith("--format=")]
+    values += [value for arg, value in itertools.pairwise(before) if arg == "--format"]
+    return bool(values) and values[-1] == "json"
