@@ -247,3 +247,17 @@ MODEL_INCOMPLETE = _kind(
     "The model file ends before its tensors do, or a part of a split model is missing.",
     "Download it again, all its parts into one folder.",
 )
+INTERNAL_ERROR = _kind(
+    "internal_error",
+    _MODEL,
+    500,
+    "Strata itself is at fault.",
+    "Run it again with STRATA_DEBUG=1 and report what it prints.",
+)
+SESSION_INVALID = _kind(
+    "session_invalid",
+    _USAGE,
+    400,
+    "The session file is not a JSON list of messages.",
+    "Name another file, or correct this one; it was left as it is.",
+)

@@ -34,6 +34,8 @@ def run(args: list[str], environment: Environment) -> int:
         return ExitStatus.OK
     except MemoryError:
         return _show(_out_of_memory(), args, environment)
+    except Exception as error:
+        return _show(_internal_error(error, environment), args, environment)
 
 
 def _run(args: list[str], environment: Environment) -> int:
@@ -58,6 +60,17 @@ def _usage_error(error: Any) -> StrataError:
     message = error.format_message().split("\n")[0]
     message = message.replace("(Possible options: ", "(did you mean ").replace("Did you mean", "did you mean")
     return StrataError(INVALID_USAGE, message.rstrip("."), hint=f"see {command} --help")
+
+
+def _internal_error(error: Exception, environment: Environment) -> StrataError:
+    """A fault of ours is one line too; the traceback is for whoever asks for it."""
+    from strata_cli.errors import INTERNAL_ERROR
+
+    if environment.debug:
+        import traceback
+
+        environment.stderr.text(traceback.format_exc())
+    return StrataError(INTERNAL_ERROR, f"internal error: {type(error).__name__}: {error}")
 
 
 def _out_of_memory() -> StrataError:

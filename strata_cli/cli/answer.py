@@ -17,6 +17,10 @@ from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
 
 
+REPLACEMENT = "\ufffd"
+"""What stands for the bytes of a character that never became whole."""
+
+
 class Sink(Protocol):
     """Where the answer's text goes while it is generated."""
 
@@ -60,6 +64,9 @@ class Conversation:
                         sink.write(event.text)
                     case Finished():
                         finished = event
+                        if event.pending:
+                            text.append(REPLACEMENT)
+                            sink.write(REPLACEMENT)
         finally:
             bar.close()
         assert started is not None and finished is not None

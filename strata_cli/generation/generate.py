@@ -45,11 +45,17 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Why it ended, the number of tokens (the one that ended it included), and the seconds that each phase took."""
+    """Why it ended, and what it took.
+
+    `tokens` counts what was sampled, the token that ended it included; `ids` are the sampled tokens without that one;
+    `pending` are the bytes of a character that is still incomplete. With both an answer can go on as if never stopped.
+    """
 
     reason: FinishReason
     stop_string: str | None
     tokens: int
+    ids: tuple[int, ...]
+    pending: bytes
     first_token_seconds: float
     decode_seconds: float
 
@@ -59,11 +65,15 @@ Event: TypeAlias = Started | Delta | Finished
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How an answer is generated; `max_tokens` None means up to the end of the context."""
+    """How an answer is generated; `max_tokens` None means up to the end of the context.
+
+    `pending` are the bytes of a character that the text before left incomplete.
+    """
 
     sampling: Sampling
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    pending: bytes = b""
 
 
 class _Prompt(Protocol):
@@ -99,7 +109,7 @@ def generate(
     if plan.max_tokens != 0:
         with closing(timeline.decode(plan.sampling)) as decoded:
             for token in _until_interrupted(decoded, answer):
-                if answer.tokens == 0:
+                if not answer.tokens:
                     first = clock()
                 if text := answer.take(token):
                     yield Delta(text)
@@ -107,8 +117,7 @@ def generate(
                     break
     if text := answer.finish():
         yield Delta(text)
-    first_token = first - began if answer.tokens else 0.0
-    yield Finished(answer.reason or "length", answer.stop_string, answer.tokens, first_token, clock() - start)
+    yield answer.finished(first - began if answer.tokens else 0.0, clock() - start)
 
 
 def _until_interrupted(decoded: Iterator[Token], answer: _Answer) -> Iterator[Token]:
@@ -124,19 +133,18 @@ class _Answer:
     def __init__(self, plan: Plan) -> None:
         self._limit = plan.max_tokens
         self._utf8 = Utf8()
+        self._utf8.push(plan.pending)
         self._stops = StopStrings(plan.stop)
+        self._ids: list[int] = []
         self.tokens = 0
         self.reason: FinishReason | None = None
-
-    @property
-    def stop_string(self) -> str | None:
-        return self._stops.found
 
     def take(self, token: Token) -> str:
         self.tokens += 1
         if token.end:
             self.reason = "stop"
             return ""
+        self._ids.append(token.id)
         text = self._stops.push(self._utf8.push(token.data))
         if self._stops.found is not None:
             self.reason = "stop_string"
@@ -145,6 +153,15 @@ class _Answer:
         return text
 
     def finish(self) -> str:
-        if self._stops.found is not None:
-            return ""
-        return self._stops.push(self._utf8.finish()) + self._stops.finish()
+        return self._stops.finish()
+
+    def finished(self, first_token_seconds: float, decode_seconds: float) -> Finished:
+        return Finished(
+            reason=self.reason or "length",
+            stop_string=self._stops.found,
+            tokens=self.tokens,
+            ids=tuple(self._ids),
+            pending=b"" if self._stops.found is not None else self._utf8.pending,
+            first_token_seconds=first_token_seconds,
+            decode_seconds=decode_seconds,
+        )

@@ -14,9 +14,6 @@ class Utf8:
     def push(self, data: bytes) -> str:
         return self._decoder.decode(data)
 
-    def finish(self) -> str:
-        return self._decoder.decode(b"", final=True)
-
     @property
     def pending(self) -> bytes:
         """The bytes of the character that is still incomplete."""

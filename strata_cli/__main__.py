@@ -1,0 +1,3 @@
+from strata_cli.cli import main
+
+main()
