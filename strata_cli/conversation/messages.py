@@ -49,7 +49,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
-    extra: JsonObject = field(default=NOTHING)
+    extra: JsonObject = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

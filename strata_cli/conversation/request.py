@@ -39,6 +39,6 @@ class Request:
     response_prefix: str = ""
     continue_final: bool = False
     add_generation_prompt: bool = True
-    template_kwargs: JsonObject = field(default=NOTHING)
+    template_kwargs: JsonObject = field(default_factory=lambda: NOTHING)
     sampling: SamplingOptions = field(default=SamplingOptions())
     notes: tuple[str, ...] = ()

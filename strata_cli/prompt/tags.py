@@ -1,0 +1,85 @@
+"""Reasoning blocks as data: how the families in use open and close them, and what a stretch of text leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A pair of tags around reasoning; `inline` where a client may write them into the content of a message."""
+
+    open: str
+    close: str
+    inline: bool = False
+
+
+# A new family is a row.
+FAMILIES: tuple[Family, ...] = (
+    Family("<think>", "</think>", inline=True),
+    Family("<seed:think>", "</seed:think>", inline=True),
+    Family("<mm:think>", "</mm:think>", inline=True),
+    Family("<think:opensource>", "</think:opensource>", inline=True),
+    Family("[THINK]", "[/THINK]", inline=True),
+    Family("<|START_THINKING|>", "<|END_THINKING|>", inline=True),
+    Family("<|open|>think<|sep|>", "<|close|>think<|sep|>", inline=True),
+    Family("<|channel>thought", "<channel|>"),
+    Family("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    Family("<|think|>", "<|content|>"),
+    Family("to=self<|message|>", "to=user<|message|>"),
+    Family("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The last reasoning block of a text: where its tags begin and end, None for a tag that is not there."""
+
+    family: Family
+    opened: tuple[int, int] | None
+    closed: tuple[int, int] | None
+
+    @property
+    def state(self) -> Literal["open", "closed"]:
+        return "open" if self.closed is None else "closed"
+
+
+def last_block(text: str) -> Block | None:
+    """The block that a text's last tag belongs to; None where the text holds no tag."""
+    best: Block | None = None
+    end = -1
+    for family in FAMILIES:
+        opened = _last(text, family.open, len(text))
+        closed = _last(text, family.close, len(text))
+        if closed is not None and closed[1] > end and (opened is None or closed > opened):
+            best, end = Block(family, opened, closed), closed[1]
+        elif opened is not None and opened[1] > end and (closed is None or opened > closed):
+            best, end = Block(family, opened, None), opened[1]
+    return best
+
+
+def _last(text: str, tag: str, end: int) -> tuple[int, int] | None:
+    start = text.rfind(tag, 0, end)
+    return None if start < 0 else (start, start + len(tag))
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Reasoning written at the very start of a content: the reasoning, the text after it, whether it was closed."""
+
+    reasoning: str
+    text: str
+    closed: bool
+
+
+def inline_reasoning(content: str) -> Inline | None:
+    """The reasoning block at the start of a content; None where there is none, or an empty one, which is ordinary text."""
+    body = content.lstrip()
+    for family in FAMILIES:
+        if family.inline and body.startswith(family.open):
+            reasoning, closing, text = body[len(family.open) :].partition(family.close)
+            if not reasoning.strip():
+                return None
+            return Inline(reasoning.strip("\n"), text.lstrip("\n"), closed=bool(closing))
+    return None
