@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from strata_cli.conversation import openai
+from strata_cli.conversation import openai_reply
 from strata_cli.conversation.messages import JsonObject
 from strata_cli.conversation.reply import Reply
 from strata_cli.errors import StrataError
@@ -25,8 +25,8 @@ def _encodable(text: str) -> bool:
 
 
 def reply_text(reply: Reply) -> str:
-    return line(openai.reply(reply))
+    return line(openai_reply.reply(reply))
 
 
 def error_text(error: StrataError) -> str:
-    return line(openai.error(error))
+    return line(openai_reply.error(error))
