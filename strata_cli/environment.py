@@ -159,9 +159,15 @@ def occupy_closed_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
+def die_of_ctrl_c() -> None:
+    """Let Ctrl-C end the process at once, as long as there is nothing to keep; Python would raise anywhere."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
-def listening(interrupt: Interrupt) -> Iterator[None]:
-    """While inside, the stop signals set the flag instead of ending the process; the second one ends it.
+def listening(interrupt: Interrupt, *, patience: int = 1) -> Iterator[None]:
+    """While inside, the stop signals set the flag instead of ending the process; more than `patience` of them end it.
 
     Python's handlers wait for the interpreter, and llama.cpp may be busy for seconds. The wake-up descriptor is
     written by the C handler itself, so a thread that reads it sees the signal at once.
@@ -177,7 +183,7 @@ def listening(interrupt: Interrupt) -> Iterator[None]:
     for number in heard:
         signal.signal(number, lambda received, _frame: _received(interrupt, received))
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(reading, interrupt), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(reading, interrupt, patience), daemon=True)
     watcher.start()
     try:
         yield
@@ -196,14 +202,14 @@ def _received(interrupt: Interrupt, number: int) -> None:
         raise Interrupted
 
 
-def _watch(reading: int, interrupt: Interrupt) -> None:
+def _watch(reading: int, interrupt: Interrupt, patience: int) -> None:
     heard = 0
     while data := os.read(reading, 64):
         for number in data:
             if number in STOP_SIGNALS:
                 interrupt.set(number)
                 heard += 1
-        if heard > 1:
+        if heard > patience:
             os._exit(128 + interrupt.signal)
 
 

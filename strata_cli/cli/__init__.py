@@ -15,6 +15,7 @@ SIGINT = 2
 
 def main() -> None:
     """Run the command line of this process and end it with the right status, or by the right signal."""
+    process.die_of_ctrl_c()
     process.occupy_closed_descriptors()
     environment = process.of_this_process()
     status = run(sys.argv[1:], environment)
@@ -57,9 +58,10 @@ def _usage_error(error: Any) -> StrataError:
     """Typer's usage errors in our form: one line, a suggestion, the command whose help to read."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "strata"
-    message = error.format_message().split("\n")[0]
-    message = message.replace("(Possible options: ", "(did you mean ").replace("Did you mean", "did you mean")
-    return StrataError(INVALID_USAGE, message.rstrip("."), hint=f"see {command} --help")
+    message = error.format_message().split("\n")[0].rstrip(".?")
+    for theirs, ours in ((" (Possible options: ", "; did you mean "), (". Did you mean ", "; did you mean ")):
+        message = message.replace(theirs, ours).rstrip(")") if theirs in message else message
+    return StrataError(INVALID_USAGE, message[:1].lower() + message[1:], hint=f"see {command} --help")
 
 
 def _internal_error(error: Exception, environment: Environment) -> StrataError:

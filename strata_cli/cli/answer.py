@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from strata_cli.cli.opening import Templates, random_seed, sampling_of
 from strata_cli.conversation.reply import Figures, Reply
-from strata_cli.conversation.request import Request
-from strata_cli.engine import Engine, Timeline
+from strata_cli.conversation.request import Request, SamplingOptions
+from strata_cli.engine import Engine, Prefill, Timeline
 from strata_cli.environment import Environment
 from strata_cli.generation.generate import Accounting, Delta, Finished, Plan, Started, account, generate
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
-
 
 REPLACEMENT = "\ufffd"
 """What stands for the bytes of a character that never became whole."""
@@ -25,6 +25,15 @@ class Sink(Protocol):
     """Where the answer's text goes while it is generated."""
 
     def write(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a generation brought: its text, and how its prompt and its tokens went."""
+
+    text: str
+    prefill: Prefill
+    finished: Finished
 
 
 @dataclass(slots=True)
@@ -37,72 +46,81 @@ class Conversation:
     timeline: Timeline
     templates: Templates | None
     quiet: bool
-    numbers: itertools.count[int]
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def compose(self, request: Request) -> Prompt:
         assert self.templates is not None
         prompt = compose(self.templates.chosen(tools=bool(request.tools)), request)
         return replace(prompt, notes=(*request.notes, *prompt.notes))
 
-    def answer(self, prompt: Prompt, request: Request, sink: Sink) -> Reply:
-        """Generate from a composed prompt, the text going to the sink as it comes."""
+    def account(self, prompt: Prompt) -> tuple[list[int], Accounting]:
+        """The prompt's tokens and their accounting, which `--debug` shows."""
         tokens, accounting = account(self.engine.tokenize, prompt)
         self.messages.debug(accounting_line(accounting, continued=prompt.kind == "continuation"))
-        sampling = sampling_of(self.engine.info, request.sampling, random_seed)
-        plan = Plan(sampling, request.sampling.max_tokens, request.sampling.stop)
+        return tokens, accounting
+
+    def plan(self, requested: SamplingOptions, pending: bytes = b"") -> Plan:
+        sampling = sampling_of(self.engine.info, requested, random_seed)
+        return Plan(sampling, requested.max_tokens, requested.stop, pending)
+
+    def run(self, tokens: Sequence[int], plan: Plan, sink: Sink) -> Outcome:
+        """Generate from these tokens, the text going to the sink as it comes; Interrupted only before the first."""
         bar = Bar(self.environment, "prompt", "tokens", shown=not self.quiet)
-        started = finished = None
+        prefill = finished = None
         text: list[str] = []
         try:
             for event in generate(self.timeline, tokens, plan, self.environment.clock, bar):
                 match event:
                     case Started():
-                        started = event
+                        prefill = event.prefill
                         bar.close()
                     case Delta():
                         text.append(event.text)
                         sink.write(event.text)
                     case Finished():
                         finished = event
-                        if event.pending:
-                            text.append(REPLACEMENT)
-                            sink.write(REPLACEMENT)
         finally:
             bar.close()
-        assert started is not None and finished is not None
-        return self._reply("".join(text), accounting, started, finished, sampling.seed, prompt.notes)
+        assert prefill is not None and finished is not None
+        return Outcome("".join(text), prefill, finished)
 
-    def _reply(
-        self,
-        text: str,
-        accounting: Accounting,
-        started: Started,
-        finished: Finished,
-        seed: int,
-        notes: tuple[str, ...],
-    ) -> Reply:
+    def answer(self, prompt: Prompt, request: Request, sink: Sink) -> Reply:
+        """Answer a composed prompt; what never became a character is shown as one."""
+        tokens, accounting = self.account(prompt)
+        plan = self.plan(request.sampling)
+        outcome = self.run(tokens, plan, sink)
+        if outcome.finished.pending:
+            sink.write(REPLACEMENT)
+            outcome = replace(outcome, text=outcome.text + REPLACEMENT)
+        return self._reply(outcome, accounting, plan.sampling.seed, prompt.notes)
+
+    def _reply(self, outcome: Outcome, accounting: Accounting, seed: int, notes: tuple[str, ...]) -> Reply:
         created = int(self.environment.wall_clock())
         return Reply(
             id=f"chatcmpl-{created}-{next(self.numbers)}",
             created=created,
             model=self.engine.info.name,
-            content=text,
-            ending=finished.reason,
-            figures=Figures(
-                prompt_tokens=accounting.prompt_tokens,
-                prefix_tokens=accounting.prefix_tokens,
-                start_position=accounting.start_position,
-                reused_tokens=started.prefill.reused,
-                generated_tokens=finished.tokens,
-                context_left=self.engine.info.context - accounting.start_position - finished.tokens,
-                prefill_seconds=started.prefill.seconds,
-                decode_seconds=finished.decode_seconds,
-                first_token_seconds=finished.first_token_seconds,
-            ),
+            content=outcome.text,
+            ending=outcome.finished.reason,
+            figures=figures(outcome, accounting, self.engine.info.context),
             seed=seed,
             notes=notes,
-            stop_string=finished.stop_string,
+            stop_string=outcome.finished.stop_string,
         )
+
+
+def figures(outcome: Outcome, accounting: Accounting, context: int) -> Figures:
+    return Figures(
+        prompt_tokens=accounting.prompt_tokens,
+        prefix_tokens=accounting.prefix_tokens,
+        start_position=accounting.start_position,
+        reused_tokens=outcome.prefill.reused,
+        generated_tokens=outcome.finished.tokens,
+        context_left=max(context - accounting.start_position - outcome.finished.tokens, 0),
+        prefill_seconds=outcome.prefill.seconds,
+        decode_seconds=outcome.finished.decode_seconds,
+        first_token_seconds=outcome.finished.first_token_seconds,
+    )
 
 
 def accounting_line(accounting: Accounting, *, continued: bool) -> str:

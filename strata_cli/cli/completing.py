@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
@@ -31,12 +30,10 @@ def complete(
     messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
     text = incoming.raw_text(environment, incoming.words(words, input.file), input.input or "auto")
     request = Request(messages=(), sampling=with_sampling(Requested(), sampling)[0])
-    with destination(environment, output.output) as stream, listening(environment.interrupt):
+    with listening(environment.interrupt), destination(environment, output.output) as stream:
         engine = open_engine(environment, messages, model, device, quiet=output.quiet)
         with contextlib.closing(engine):
-            conversation = Conversation(
-                environment, messages, engine, engine.timeline(), None, output.quiet, itertools.count(1)
-            )
+            conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
             return Shown(conversation, stream, output).raw(_raw(text), request)
 
 

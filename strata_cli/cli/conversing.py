@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -52,14 +51,12 @@ def converse(
         check(request)
         return request
 
-    asked = incoming.asked(environment, incoming.words(prompt, input.file), input, finish)
-    with destination(environment, output.output) as stream, listening(environment.interrupt):
+    asked = incoming.asked(environment, incoming.words(prompt, input.file), input, incoming.fields_of(prefill), finish)
+    with listening(environment.interrupt), destination(environment, output.output) as stream:
         engine = open_engine(environment, messages, model, device, quiet=output.quiet)
         with contextlib.closing(engine):
             templates = templates_of(environment, template, engine.info)
-            open_conversation = Conversation(
-                environment, messages, engine, engine.timeline(), templates, output.quiet, itertools.count(1)
-            )
+            open_conversation = Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
             shown = Shown(open_conversation, stream, output)
             return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
 

@@ -111,6 +111,11 @@ def words(prompt: list[str] | None, file: str | None) -> str | None:
     return text if spoken is None else f"{text}\n\n{spoken}"
 
 
+def fields_of(options: PrefillOptions) -> dict[str, Json]:
+    """What the command line says in a conversation's own words."""
+    return {"continue_final_message": True} if options.continue_final else {}
+
+
 def prefix_of(options: PrefillOptions) -> str:
     if options.prefix is not None and options.prefix_file is not None:
         raise StrataError(CONFLICTING_OPTIONS, "--prefix and --prefix-file exclude each other")
@@ -129,18 +134,24 @@ def raw_text(environment: Environment, words: str | None, kind: str) -> str:
 
 
 def asked(
-    environment: Environment, prompt: str | None, options: InputOptions, finish: Callable[[Request], Request]
+    environment: Environment,
+    prompt: str | None,
+    options: InputOptions,
+    fields: dict[str, Json],
+    finish: Callable[[Request], Request],
 ) -> Request | Iterator[Line]:
-    """What is asked for: one request, or one a line; `finish` adds what the command line says to each.
+    """What is asked for: one request, or one a line.
+
+    `fields` are laid over each JSON conversation before it is parsed; `finish` adds what the command line says.
 
     Raises INVALID_USAGE when nothing is asked.
     """
     if options.input == "jsonl" and environment.stdin is not None:
-        return _line_requests(lines(environment), finish)
+        return _line_requests(lines(environment), fields, finish)
     sources = _gather(environment, prompt, options)
     if sources.lines is not None:
-        return _line_requests(iter(sources.lines), finish)
-    return finish(_request_of(sources))
+        return _line_requests(iter(sources.lines), fields, finish)
+    return finish(_request_of(sources, fields))
 
 
 def _gather(environment: Environment, prompt: str | None, options: InputOptions) -> Sources:
@@ -169,10 +180,10 @@ def _piped(environment: Environment, kind: str) -> str | None:
     return None if kind == "auto" and not text else text
 
 
-def _request_of(sources: Sources) -> Request:
+def _request_of(sources: Sources, fields: dict[str, Json]) -> Request:
     text = _joined(sources.piped, sources.prompt)
     if sources.conversation is not None:
-        request = openai.parse(sources.conversation)
+        request = parse(sources.conversation, fields)
         return request if text is None else _with_user_turn(request, text)
     if text is None:
         hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
@@ -191,15 +202,28 @@ def _with_user_turn(request: Request, text: str) -> Request:
     return replace(request, messages=(*request.messages, Message("user", text)))
 
 
-def _line_requests(source: Iterator[bytes], finish: Callable[[Request], Request]) -> Iterator[Line]:
+def parse(conversation: Json, fields: dict[str, Json]) -> Request:
+    """A request from JSON, with `fields` laid over it."""
+    if fields and isinstance(conversation, list):
+        conversation = {"messages": conversation}
+    if isinstance(conversation, dict):
+        conversation = {**conversation, **fields}
+    return openai.parse(conversation)
+
+
+def _line_requests(
+    source: Iterator[bytes], fields: dict[str, Json], finish: Callable[[Request], Request]
+) -> Iterator[Line]:
     for number, line in enumerate(source, start=1):
-        yield Line(number, _line_request(line, f"line {number} of standard input", finish))
+        yield Line(number, _line_request(line, f"line {number} of standard input", fields, finish))
 
 
-def _line_request(line: bytes, source: str, finish: Callable[[Request], Request]) -> Request | StrataError:
+def _line_request(
+    line: bytes, source: str, fields: dict[str, Json], finish: Callable[[Request], Request]
+) -> Request | StrataError:
     """What is wrong with a line is a value, so that the lines after it are still answered."""
     try:
-        return finish(openai.parse(load_json(decode(line, source), source)))
+        return finish(parse(load_json(decode(line, source), source), fields))
     except StrataError as error:
         return error
 

@@ -72,10 +72,10 @@ def render(
         check(request)
         return request
 
-    asked = incoming.asked(environment, incoming.words(words, input.file), input, finish)
+    asked = incoming.asked(environment, incoming.words(words, input.file), input, incoming.fields_of(prefill), finish)
     with (
-        destination(environment, output.output) as stream,
         listening(environment.interrupt),
+        destination(environment, output.output) as stream,
         _opened(environment, messages, model, template, token_texts) as (templates, engine),
     ):
         shown = _Shown(environment, messages, stream, output, _renderer(templates, engine))
