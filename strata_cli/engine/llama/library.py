@@ -17,7 +17,7 @@ from strata_cli.errors import MODEL_LOAD_FAILED, StrataError
 Sink = Callable[[str], None]
 
 INSTALLED_VERSION = "0.3.36"
-_DEBUG, _ERROR, _CONTINUED = 4, 3, 5
+_DEBUG, _ERROR, _CONTINUED = 1, 4, 5
 
 
 class Log:
@@ -54,7 +54,8 @@ class Log:
 
     def tail(self) -> str:
         """The last error lines in one, without the names of C functions before them."""
-        return "; ".join(dict.fromkeys(line.partition(": ")[2] or line for line in self._errors))
+        said = dict.fromkeys(line.partition(": ")[2] or line for line in self._errors)
+        return "; ".join(line for line in said if line != "failed to load model")
 
 
 LOG = Log()
