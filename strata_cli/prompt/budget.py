@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain
 from typing import Any
 
-STEPS = 6_000_000
-CHARACTERS = 24_000_000
-NUMBER_BITS = 4096
+STEPS = 1_000_000
+CHARACTERS = 4_000_000
+NUMBER_BITS = 256
 CHARACTERS_PER_STEP = 5  # as a shift: 32 characters are copied or searched in about one step
 
 _DIGITS = re.compile(r"\d+")
@@ -31,9 +31,9 @@ class Budget:
     __slots__ = ("characters", "steps")
 
     def __init__(self, messages: int, size: int) -> None:
-        """`messages` and `size` (characters) of the conversation: templates look through it once per message at most."""
-        self.steps = STEPS + 500 * messages + 25 * messages * messages + size
-        self.characters = CHARACTERS + 4 * size + 2 * messages * size
+        """`size` is the conversation's length in characters. Templates may look through all of it once per message."""
+        self.steps = STEPS + 500 * messages + 25 * messages * messages + 30 * size
+        self.characters = CHARACTERS + 30 * size + 2 * messages * size
 
     def step(self, count: int) -> None:
         self.steps -= count
@@ -197,5 +197,5 @@ def method_room(budget: Budget, name: str, owner: object, arguments: tuple[Any, 
         budget.walk(arguments)
     for argument in arguments:
         if isinstance(argument, Sized):
-            budget.step(len(argument) >> 3)
+            budget.step(len(argument) >> (CHARACTERS_PER_STEP if isinstance(argument, (str, bytes)) else 0))
     return arguments

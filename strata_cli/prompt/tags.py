@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,23 +46,28 @@ class Block:
         return "open" if self.closed is None else "closed"
 
 
+_BY_TAG = {tag: family for family in FAMILIES for tag in (family.open, family.close)}
+_TAG = re.compile("|".join(re.escape(tag) for tag in sorted(_BY_TAG, key=len, reverse=True)))
+
+
 def last_block(text: str) -> Block | None:
     """The block that a text's last tag belongs to; None where the text holds no tag."""
-    best: Block | None = None
-    end = -1
-    for family in FAMILIES:
-        opened = _last(text, family.open, len(text))
-        closed = _last(text, family.close, len(text))
-        if closed is not None and closed[1] > end and (opened is None or closed > opened):
-            best, end = Block(family, opened, closed), closed[1]
-        elif opened is not None and opened[1] > end and (closed is None or opened > closed):
-            best, end = Block(family, opened, None), opened[1]
-    return best
+    last = None
+    for last in _TAG.finditer(text):
+        pass
+    if last is None:
+        return None
+    family = _BY_TAG[last[0]]
+    if last[0] == family.open:
+        return Block(family, last.span(), None)
+    start = text.rfind(family.open, 0, last.start())
+    return Block(family, None if start < 0 else (start, start + len(family.open)), last.span())
 
 
-def _last(text: str, tag: str, end: int) -> tuple[int, int] | None:
-    start = text.rfind(tag, 0, end)
-    return None if start < 0 else (start, start + len(tag))
+def family_in(source: str) -> Family | None:
+    """The first family whose tags a template's source mentions."""
+    found = _TAG.search(source)
+    return None if found is None else _BY_TAG[found[0]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import jinja2.ext
 import jinja2.sandbox
 from jinja2 import nodes
 from jinja2.runtime import LoopContext
+from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from strata_cli import errors
@@ -42,6 +43,8 @@ class GivenList(list):  # type: ignore[type-arg]
 
 
 _DICT_ATTRIBUTES = frozenset(dir(Given))
+_PLAIN = frozenset((str, Given, GivenList, list, dict, Namespace, LoopContext))
+_GUARDED = _MUTATORS | _ESCAPES
 
 
 def given(value: Any) -> Any:
@@ -75,9 +78,12 @@ class ChatTemplate:
         self.eos = eos
         self.now = now
         self.learnt: dict[object, Any] = {}
+        self._date = now.strftime("%b %d %Y")
+        self._reads_functions = "functions" in source
         self._environment = _Environment(now)
         try:
             self._template = self._environment.from_string(source)
+            self._template.globals = dict(self._template.globals)  # a chain of maps is slow to copy per rendering
         except jinja2.TemplateSyntaxError as error:
             raise _invalid(f"line {error.lineno}: {error.message}") from None
         except jinja2.sandbox.SecurityError as error:
@@ -106,8 +112,8 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt,
             "bos_token": self.bos,
             "eos_token": self.eos,
-            "functions": json.dumps(tools, indent=4, ensure_ascii=False),
-            "datetime": self.now.strftime("%b %d %Y"),
+            "functions": json.dumps(tools, indent=4, ensure_ascii=False) if self._reads_functions else "[]",
+            "datetime": self._date,
         }
         if tools:
             variables["tools"] = GivenList(tools)
@@ -233,10 +239,16 @@ class _Accounting(NodeTransformer):
 
 
 def _size(body: Sequence[nodes.Node]) -> int:
+    """The number of nodes that one run through these runs; what repeats in it pays for itself."""
     total = 1
-    for node in body:
-        for inner in (node, *node.find_all(nodes.Node)):
-            total += 1 + (len(inner.data) >> costs.CHARACTERS_PER_STEP if isinstance(inner, nodes.TemplateData) else 0)
+    stack = list(body)
+    while stack:
+        node = stack.pop()
+        total += 1
+        if isinstance(node, nodes.TemplateData):
+            total += len(node.data) >> costs.CHARACTERS_PER_STEP
+        elif not isinstance(node, (nodes.For, nodes.Macro)):
+            stack.extend(node.iter_child_nodes())
     return total
 
 
@@ -291,11 +303,17 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
     # Reading attributes. jinja2 tries `getattr` first; a message has no attributes but a dict's, so look there first.
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is Given and attribute not in _DICT_ATTRIBUTES:
+        kind = type(obj)
+        if kind is Given and attribute not in _DICT_ATTRIBUTES:
             try:
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
+        if kind in _PLAIN and attribute[0] != "_" and attribute not in _GUARDED:
+            try:
+                return getattr(obj, attribute)
+            except AttributeError:
+                pass
         return self._safe(obj, attribute, super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:
@@ -334,7 +352,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         budget = __self.budget
-        budget.step(10)
+        budget.step(20)
         if type(__obj) is BuiltinMethodType:
             kwargs.pop("_loop_vars", None)
             kwargs.pop("_block_vars", None)
@@ -368,7 +386,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
         @functools.wraps(filter_)
         def guarded(*args: Any, **kwargs: Any) -> Any:
             budget = self.budget
-            budget.step(4)
+            budget.step(_WEIGHT.get(name, 10))
             if name not in _LIGHT and len(args) > skip:
                 args = (*args[:skip], _paid(budget, name, args[skip]), *args[skip + 1 :])
             if before is not None:
@@ -395,6 +413,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
         sort_keys: bool = False,
     ) -> str:
         """Plain JSON: no HTML escaping, no ASCII escaping; what `map` and `select` yield is a list."""
+        self.budget.step(60)
         self.budget.walk(value)
         if indent is not None and (len(indent) if isinstance(indent, str) else indent) > 100:
             raise Exhausted("it indents further than its budget allows")
@@ -437,14 +456,20 @@ _DEEP = frozenset(("dictsort", "format", "groupby", "join", "max", "min", "pprin
                    "unique", "xmlattr"))  # fmt: skip
 
 
+# What some filters cost more than others: per call in steps, and for what they read in multiples of its size.
+_WEIGHT = {"dictsort": 40, "pprint": 100, "sort": 40, "unique": 40, "xmlattr": 60}
+_TIMES = {"pprint": 8, "sort": 3, "striptags": 8, "title": 16, "wordcount": 16, "wordwrap": 16, "xmlattr": 8}
+
+
 def _paid(budget: Budget, name: str, value: Any) -> Any:
     """A filter's input, paid for; a lazy one that a filter would hold whole is made into a list."""
     if name in _DEEP:
         if isinstance(value, Iterator):
             value = list(value)
-        budget.walk(value)
+        for _ in range(_TIMES.get(name, 1)):
+            budget.walk(value)
     elif isinstance(value, (str, bytes)):
-        budget.read(value)
+        budget.step((len(value) >> costs.CHARACTERS_PER_STEP) * _TIMES.get(name, 1))
     elif isinstance(value, (list, tuple, dict, range)):
         budget.step(len(value))
     return value

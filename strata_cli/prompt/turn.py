@@ -20,7 +20,7 @@ from strata_cli.prompt.continuation import cut
 from strata_cli.prompt.header import Scene, bare_header, closing, completed
 from strata_cli.prompt.losses import losses
 from strata_cli.prompt.marks import History, read_history
-from strata_cli.prompt.tags import FAMILIES, Family, last_block
+from strata_cli.prompt.tags import Family, family_in, last_block
 from strata_cli.prompt.template import ChatTemplate
 
 PromptKind: TypeAlias = Literal["generation", "prefix", "continuation"]
@@ -190,8 +190,7 @@ def _family(scene: Scene, tail: str) -> Family | None:
         block = last_block(text)
         if block is not None:
             return block.family
-    source = scene.reader.template.source
-    return next((family for family in FAMILIES if family.open in source or family.close in source), None)
+    return family_in(scene.reader.template.source)
 
 
 def _spans(history: History, draft: _Draft) -> tuple[Span, ...]:
