@@ -11,18 +11,29 @@ from strata_cli.cli.options import (
     OutputOptions,
     PrefillOptions,
     SamplingOptions,
+    SessionOptions,
     TemplateOptions,
     takes,
 )
 
 
-@takes(PrefillOptions, InputOptions, ModelOptions, TemplateOptions, SamplingOptions, DeviceOptions, OutputOptions)
+@takes(
+    PrefillOptions,
+    InputOptions,
+    SessionOptions,
+    ModelOptions,
+    TemplateOptions,
+    SamplingOptions,
+    DeviceOptions,
+    OutputOptions,
+)
 def command(
     ctx: typer.Context,
     prompt: Annotated[list[str] | None, typer.Argument(metavar="PROMPT", help="What you say.")] = None,
     *groups: object,
 ) -> None:
     """Words are joined with spaces. Piped text goes before the prompt; a piped JSON conversation is answered.
+    Without any of them, on a terminal, a conversation begins; /help lists its commands.
 
     strata chat --prefix "The next number is" "Complete the sequence: 1, 2, 3,"
     """

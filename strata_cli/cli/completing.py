@@ -7,8 +7,10 @@ import contextlib
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
 from strata_cli.cli.conversing import Shown, destination
+from strata_cli.cli.kept import Kept
 from strata_cli.cli.opening import open_engine, with_sampling
 from strata_cli.cli.options import DeviceOptions, ModelOptions, OutputOptions, RawInputOptions, SamplingOptions
+from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.request import Request
 from strata_cli.conversation.request import SamplingOptions as Requested
 from strata_cli.environment import Environment, listening
@@ -34,7 +36,7 @@ def complete(
         engine = open_engine(environment, messages, model, device, quiet=output.quiet)
         with contextlib.closing(engine):
             conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
-            return Shown(conversation, stream, output).raw(_raw(text), request)
+            return Shown(conversation, stream, output, Kept(None, Dialogue())).raw(_raw(text), request)
 
 
 def _raw(text: str) -> Prompt:

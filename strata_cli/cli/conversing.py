@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
+from strata_cli.cli.kept import Kept
 from strata_cli.cli.opening import open_engine, templates_of, with_sampling
 from strata_cli.cli.options import (
     DeviceOptions,
@@ -16,6 +17,7 @@ from strata_cli.cli.options import (
     OutputOptions,
     PrefillOptions,
     SamplingOptions,
+    SessionOptions,
     TemplateOptions,
 )
 from strata_cli.conversation.reply import Reply
@@ -34,6 +36,7 @@ def converse(
     prompt: list[str] | None,
     prefill: PrefillOptions,
     input: InputOptions,
+    session: SessionOptions,
     model: ModelOptions,
     template: TemplateOptions,
     sampling: SamplingOptions,
@@ -43,22 +46,46 @@ def converse(
     """Answer what the command line and standard input ask; raises StrataError and Interrupted."""
     messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
     prefix = incoming.prefix_of(prefill)
+    kept = Kept.read(session.session)
+
+    def opened(model: ModelOptions) -> Conversation:
+        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
+        templates = templates_of(environment, template, engine.info)
+        return Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
+
+    if is_talk(environment, prompt, input, prefill, output):
+        from strata_cli.cli.repl import begin
+
+        kwargs = incoming.template_kwargs(template)
+        return begin(environment, messages, opened, model, kept, input.system, prefix, kwargs, sampling)
 
     def finish(request: Request) -> Request:
-        request = incoming.with_options(request, input.system, prefill, prefix, template)
+        request = incoming.with_options(kept.before(request), input.system, prefill, prefix, template)
         options, notes = with_sampling(request.sampling, sampling)
         request = replace(request, sampling=options, notes=(*request.notes, *notes))
         check(request)
         return request
 
-    asked = incoming.asked(environment, incoming.words(prompt, input.file), input, incoming.fields_of(prefill), finish)
+    said, fields = incoming.words(prompt, input.file), incoming.fields_of(prefill)
+    asked = incoming.asked(environment, said, input, fields, finish, may_be_empty=bool(kept.dialogue.messages))
     with listening(environment.interrupt), destination(environment, output.output) as stream:
-        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
-        with contextlib.closing(engine):
-            templates = templates_of(environment, template, engine.info)
-            open_conversation = Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
-            shown = Shown(open_conversation, stream, output)
+        conversation = opened(model)
+        with contextlib.closing(conversation.engine):
+            shown = Shown(conversation, stream, output, kept)
             return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
+
+
+def is_talk(
+    environment: Environment,
+    prompt: list[str] | None,
+    input: InputOptions,
+    prefill: PrefillOptions,
+    output: OutputOptions,
+) -> bool:
+    """A conversation begins where a person sits at both ends and nothing was asked yet."""
+    asked = prompt or input.file or input.messages or input.input or prefill.continue_final
+    plain = output.output is None and output.format in (None, "text")
+    return not asked and plain and environment.stdin_terminal and environment.stdout.terminal
 
 
 @contextlib.contextmanager
@@ -87,7 +114,8 @@ class Nowhere:
 class Shown:
     """Answers in the chosen format."""
 
-    def __init__(self, conversation: Conversation, stream: Stream, output: OutputOptions) -> None:
+    def __init__(self, conversation: Conversation, stream: Stream, output: OutputOptions, kept: Kept) -> None:
+        self._kept = kept
         self._conversation = conversation
         self._messages = conversation.messages
         self._stream = stream
@@ -126,7 +154,7 @@ class Shown:
     def _json(self, prompt: Prompt, request: Request) -> None:
         reply = self._conversation.answer(prompt, request, Nowhere())
         self._stream.text(json.reply_text(reply))
-        self._after(reply)
+        self._after(request, reply)
 
     def _text(self, prompt: Prompt, request: Request, echo: str) -> None:
         for note in prompt.notes:
@@ -138,9 +166,10 @@ class Shown:
             reply = self._conversation.answer(prompt, request, answer)
         finally:
             answer.finish()
-        self._after(reply)
+        self._after(request, reply)
 
-    def _after(self, reply: Reply) -> None:
+    def _after(self, request: Request, reply: Reply) -> None:
+        self._kept.keep(request, reply)
         if self._output.stats:
             for line in stats(self._conversation.engine.info, reply):
                 self._messages.line(line)

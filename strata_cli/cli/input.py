@@ -139,6 +139,8 @@ def asked(
     options: InputOptions,
     fields: dict[str, Json],
     finish: Callable[[Request], Request],
+    *,
+    may_be_empty: bool = False,
 ) -> Request | Iterator[Line]:
     """What is asked for: one request, or one a line.
 
@@ -151,7 +153,7 @@ def asked(
     sources = _gather(environment, prompt, options)
     if sources.lines is not None:
         return _line_requests(iter(sources.lines), fields, finish)
-    return finish(_request_of(sources, fields))
+    return finish(_request_of(sources, fields, may_be_empty))
 
 
 def _gather(environment: Environment, prompt: str | None, options: InputOptions) -> Sources:
@@ -180,11 +182,13 @@ def _piped(environment: Environment, kind: str) -> str | None:
     return None if kind == "auto" and not text else text
 
 
-def _request_of(sources: Sources, fields: dict[str, Json]) -> Request:
+def _request_of(sources: Sources, fields: dict[str, Json], may_be_empty: bool) -> Request:
     text = _joined(sources.piped, sources.prompt)
     if sources.conversation is not None:
         request = parse(sources.conversation, fields)
         return request if text is None else _with_user_turn(request, text)
+    if text is None and may_be_empty:
+        return Request(messages=())
     if text is None:
         hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
         raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
@@ -250,7 +254,7 @@ def with_options(
         notes.append(
             "the conversation ends with an assistant message, which counts as complete; --continue goes on with it"
         )
-    if kwargs := _template_kwargs(template):
+    if kwargs := template_kwargs(template):
         changes["template_kwargs"] = {**request.template_kwargs, **kwargs}
     return replace(request, notes=tuple(notes), **changes)
 
@@ -265,7 +269,7 @@ def _with_system(request: Request, system: str) -> tuple[Message, ...]:
     return (Message("system", system), *request.messages)
 
 
-def _template_kwargs(options: TemplateOptions) -> dict[str, Json]:
+def template_kwargs(options: TemplateOptions) -> dict[str, Json]:
     kwargs: dict[str, Json] = {}
     if options.template_kwargs is not None:
         value = load_json(options.template_kwargs, "--template-kwargs")

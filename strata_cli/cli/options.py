@@ -123,6 +123,16 @@ class InputOptions:
 
 
 @dataclass(frozen=True)
+class SessionOptions:
+    """Where the conversation is kept."""
+
+    session: Annotated[
+        str | None,
+        option("--session", panel=INPUT, metavar="FILE", help="Go on with the conversation in this file, and keep it."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class RawInputOptions:
     """Where raw text comes from."""
 
