@@ -26,7 +26,7 @@ _strata_command() {
     commands=() options=()
     case $command in
         strata) commands=(chat complete render completion man models) options=(--version -h --help) ;;
-        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input -m --model --think --no-think --template --template-kwargs -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --echo --stats --debug -q --quiet --color -h --help) ;;
+        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --session -m --model --think --no-think --template --template-kwargs -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --echo --stats --debug -q --quiet --color -h --help) ;;
         'strata complete') options=(-f --file --input -m --model -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --echo --stats --debug -q --quiet --color -h --help) ;;
         'strata render') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input -m --model --think --no-think --template --template-kwargs --bos --eos -o --output --format --debug -q --quiet --color -h --help) ;;
         'strata completion') options=(-h --help) ;;
@@ -42,7 +42,7 @@ _strata_option() {
     takes= choices=()
     case "$command $1" in
         'strata chat --prefix' | 'strata chat --prefill' | 'strata chat -s' | 'strata chat --system' | 'strata chat --template-kwargs' | 'strata chat -n' | 'strata chat --max-tokens' | 'strata chat --temp' | 'strata chat --top-k' | 'strata chat --top-p' | 'strata chat --min-p' | 'strata chat --seed' | 'strata chat --repeat-penalty' | 'strata chat --repeat-last-n' | 'strata chat --presence-penalty' | 'strata chat --frequency-penalty' | 'strata chat --stop' | 'strata chat -c' | 'strata chat --ctx-size' | 'strata chat --n-cpu-moe' | 'strata chat -t' | 'strata chat --threads' | 'strata chat -b' | 'strata chat --batch-size' | 'strata chat --ubatch-size' | 'strata chat --device') takes=nothing ;;
-        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --template' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes=file ;;
+        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --session' | 'strata chat --template' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes=file ;;
         'strata chat --input') takes=choice choices=(auto text json jsonl none) ;;
         'strata chat -m' | 'strata chat --model') takes=model ;;
         'strata chat -ngl' | 'strata chat --gpu-layers') takes=choice choices=(auto all) ;;
@@ -118,10 +118,13 @@ _strata_read() {
     done
 }
 
+# Offers those of the words that begin like the current one.
 _strata_reply() {
     local reply
     for reply in "$@"; do
-        [[ $reply != "$current"* ]] || COMPREPLY[${#COMPREPLY[@]}]=${reply#"${cut:${#attached}}"}
+        [[ $reply == "$current"* ]] || continue
+        reply=$attached$reply
+        COMPREPLY[${#COMPREPLY[@]}]=${reply#"$cut"}
     done
 }
 

@@ -93,10 +93,13 @@ _strata_read() {
     done
 }
 
+# Offers those of the words that begin like the current one.
 _strata_reply() {
     local reply
     for reply in "$@"; do
-        [[ $reply != "$current"* ]] || COMPREPLY[${#COMPREPLY[@]}]=${reply#"${cut:${#attached}}"}
+        [[ $reply == "$current"* ]] || continue
+        reply=$attached$reply
+        COMPREPLY[${#COMPREPLY[@]}]=${reply#"$cut"}
     done
 }
 

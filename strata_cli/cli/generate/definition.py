@@ -140,7 +140,8 @@ def _argument(param: Any, annotation: Any, context: Any) -> Argument:
 def _option(param: Any, annotation: Any) -> Option:
     limits = next((info for info in get_args(annotation) if hasattr(info, "min")), None)
     return Option(
-        names=tuple(param.opts),
+        # Typer keeps the names of --help in a set; short ones go first everywhere.
+        names=tuple(sorted(param.opts, key=lambda name: name.startswith("--"))),
         opposite=tuple(param.secondary_opts),
         value=None if param.is_flag else _value(param, _choices(annotation)),
         help=param.help or "",

@@ -203,7 +203,7 @@ _ESCAPES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "
 
 def _code(text: str) -> str:
     """Text that is typed: roff must not make typographic signs of it."""
-    return "".join(_ESCAPES.get(letter, letter) for letter in text)
+    return _ascii("".join(_ESCAPES.get(letter, letter) for letter in text))
 
 
 def _bold(text: str) -> str:
@@ -226,7 +226,10 @@ def _text(text: str) -> str:
 
 
 def _line(roff: str) -> str:
-    """In ASCII, in lines of moderate length, none of which is a request."""
-    roff = "".join(letter if letter.isascii() else f"\\[u{ord(letter):04X}]" for letter in roff)
-    lines = textwrap.wrap(roff, 78, break_long_words=False, break_on_hyphens=False)
+    """In lines of moderate length, none of which is a request."""
+    lines = textwrap.wrap(_ascii(roff), 78, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in lines)
+
+
+def _ascii(roff: str) -> str:
+    return "".join(letter if letter.isascii() else f"\\[u{ord(letter):04X}]" for letter in roff)

@@ -102,10 +102,11 @@ def _form(name: str, value: Value | None) -> str:
 def _argument(number: int, argument: Argument) -> str:
     where = "*" if argument.repeatable else str(number)
     optional = "" if argument.required or argument.repeatable else ":"
-    return f"{where}{optional}{_taken(argument.value)}"
+    # The message that stands for free text would keep zsh from inserting an option here.
+    return f"{where}{optional}{_taken(argument.value, free_text='()')}"
 
 
-def _taken(value: Value | None) -> str:
+def _taken(value: Value | None, free_text: str = " ") -> str:
     if value is None:
         return ""
     name = re.sub(r"([\\:])", r"\\\1", value.name)
@@ -118,7 +119,7 @@ def _taken(value: Value | None) -> str:
         case "model":
             action = "_strata_model_names"
         case "nothing":
-            action = " "
+            action = free_text
     return f":{name}:{action}"
 
 
