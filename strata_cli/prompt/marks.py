@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -126,11 +127,11 @@ def _places(
         return None
     starts = {index: position for index, kind, position in marks if kind == "A"}
     ends = {index: position for index, kind, position in marks if kind == "Z"}
-    once = [index for index, kind, _ in marks if kind == "Z"]
+    printed = Counter(index for index, kind, _ in marks if kind == "Z")
     return {
-        index: (starts[index], ends[index])
-        for index in once
-        if once.count(index) == 1 and starts.get(index, ends[index] + 1) <= ends[index]
+        index: (starts[index], end)
+        for index, end in ends.items()
+        if printed[index] == 1 and starts.get(index, end + 1) <= end
     }
 
 
