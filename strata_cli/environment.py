@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -20,6 +21,10 @@ from strata_cli.errors import OUTPUT_FAILED, Interrupted, StrataError
 STOP_SIGNALS = tuple(
     number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None
 )
+
+
+PIECE = 4096
+"""Bytes that a pipe takes at once when it takes any (PIPE_BUF)."""
 
 
 class Interrupt:
@@ -66,14 +71,20 @@ class Stream:
         if self.descriptor is None:
             return
         rest = memoryview(data)
-        self._interrupt.blocking = True
         try:
             while rest:
-                rest = rest[os.write(self.descriptor, rest) :]
+                self._wait(self.descriptor)
+                rest = rest[os.write(self.descriptor, rest[:PIECE]) :]
         except BrokenPipeError:
             raise ReaderGone from None
         except OSError as error:
             raise StrataError(OUTPUT_FAILED, f"the output could not be written: {error.strerror}") from None
+
+    def _wait(self, descriptor: int) -> None:
+        """Wait until a piece can be written without waiting; a signal ends this wait, and never cuts a write."""
+        self._interrupt.blocking = True
+        try:
+            select.select([], [descriptor], [])
         finally:
             self._interrupt.blocking = False
 
