@@ -45,7 +45,8 @@ def separate(args: Iterable[str], takes: Takes) -> tuple[list[str], list[str]]:
     """Split a command line into options (with their values) and words, both in their order.
 
     An argument that begins with a dash and holds whitespace is a word, unless it is an option's value or a long option
-    with its value attached (`--prefix=The next number is`). `--` makes words of all that follows.
+    with its value attached (`--prefix=The next number is`). `--` makes words of all that follows. Where the last
+    option lacks its value there are no words, lest it takes one: it is to be refused.
     """
     options: list[str] = []
     words: list[str] = []
@@ -57,7 +58,9 @@ def separate(args: Iterable[str], takes: Takes) -> tuple[list[str], list[str]]:
             words.append(arg)
         else:
             options.append(arg)
-            if _wants_value(arg, takes) and (value := next(rest, None)) is not None:
+            if _wants_value(arg, takes):
+                if (value := next(rest, None)) is None:
+                    return options, []
                 options.append(value)
     return options, words
 
