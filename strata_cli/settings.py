@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from strata_cli.errors import INVALID_USAGE, StrataError
 def path(variables: Mapping[str, str]) -> Path:
     """The configuration file: STRATA_CONFIG, else strata/config.toml in the XDG configuration folder."""
     if named := variables.get("STRATA_CONFIG"):
-        return Path(named).expanduser()
-    folder = variables.get("XDG_CONFIG_HOME") or Path(variables.get("HOME") or "~").expanduser() / ".config"
+        return Path(expanduser(named))
+    folder = variables.get("XDG_CONFIG_HOME") or Path(expanduser(variables.get("HOME") or "~")) / ".config"
     return Path(folder) / "strata" / "config.toml"
 
 

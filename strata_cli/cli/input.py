@@ -50,7 +50,7 @@ class Sources:
 def read_file(name: str) -> bytes:
     """A file's bytes; raises FILE_NOT_READABLE with the reason."""
     try:
-        return Path(name).expanduser().read_bytes()
+        return Path(os.path.expanduser(name)).read_bytes()
     except OSError as error:
         raise StrataError(FILE_NOT_READABLE, f"cannot read {name}: {error.strerror}") from None
     except ValueError as error:

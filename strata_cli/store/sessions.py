@@ -11,7 +11,7 @@ from strata_cli.store.files import replacing
 def read(name: str) -> bytes | None:
     """The file's bytes, None where there is no such file; raises OSError."""
     try:
-        return Path(name).expanduser().read_bytes()
+        return Path(os.path.expanduser(name)).read_bytes()
     except FileNotFoundError:
         return None
 
