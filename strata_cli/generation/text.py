@@ -46,11 +46,11 @@ class StopStrings:
         return held
 
     def _first(self, text: str) -> tuple[int, str | None]:
-        """The earliest stop string; of two at the same place the longer."""
-        hits = [(at, -len(stop), stop) for stop in self._stops if (at := text.find(stop)) >= 0]
+        """The stop string that is complete first, so that it is the same one however the text is cut."""
+        hits = [(at + len(stop), at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if not hits:
             return -1, None
-        at, _, stop = min(hits)
+        _, at, stop = min(hits)
         return at, stop
 
     def _beginning_of_a_stop(self, text: str) -> int:
