@@ -28,7 +28,7 @@ _INVENTED = "narrator"
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How this template reads tool calls: arguments as a mapping or as JSON text, null beside calls, nine-letter ids."""
+    """How this template reads tool calls: arguments as a mapping or as text, null beside calls, nine-letter ids."""
 
     mapping: bool = True
     null_content: bool = False
@@ -162,12 +162,14 @@ class Reader:
         return self._learn(("image", role), lambda: self._probe_image(role))
 
     def _probe_image(self, role: str) -> ImageForm | None:
+        """A part has a place when it leaves another trace than no part and than a part of an invented type."""
         one, two = _text_form(_ONE), _text_form(_TWO)
         bare = self._attempt(self._around(role, given([one, two]))) or ""
+        invented = self._attempt(self._around(role, given([one, {"type": _INVENTED}, two])))
         forms: tuple[ImageForm, ImageForm] = ("image_url", "image")
         for form in forms:
             text = self._attempt(self._around(role, given([one, _image_form(ImagePart("data:,"), form), two])))
-            if text is None or text == bare or text.count(_ONE) != 1 or text.count(_TWO) != 1:
+            if text is None or text in (bare, invented) or text.count(_ONE) != 1 or text.count(_TWO) != 1:
                 continue
             if not any(text.count(word) > bare.count(word) for word in ("'type'", '"type"', '\\"type')):
                 return form
@@ -283,7 +285,7 @@ def _call_probe(calls: Calls) -> list[Given]:
 
 
 def _prints_call(text: str, mapping: bool) -> bool:
-    """Whether a probe's call is in the text: name, key and value, and for a mapping neither as a Python dict nor escaped."""
+    """Whether a probe's call is in the text, and a mapping neither as a Python dict nor as JSON inside a string."""
     if not all(word in text for word in (_NAME, _KEY, _VALUE)):
         return False
     return not mapping or not (f"'{_KEY}':" in text or f'\\"{_KEY}\\"' in text)
@@ -365,11 +367,12 @@ def _move_systems(reader: Reader, draft: _Draft) -> None:
         else:
             kept.append(item)
     if waiting:
+        where = f"messages[{waiting[0].index}]"
         raise StrataError(
             errors.NO_PLACE_FOR_SYSTEM,
-            f"messages[{waiting[0].index}]: the template has no place for this system message, and no user message follows it",
+            f"{where}: the template has no place for this system message, and no user message follows it",
             hint=errors.NO_PLACE_FOR_SYSTEM.remedy,
-            param=f"messages[{waiting[0].index}]",
+            param=where,
         )
     draft.placed = kept
 

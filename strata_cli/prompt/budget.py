@@ -1,4 +1,4 @@
-"""How much a template may do: counted steps and counted characters, so that the same template always stops at the same place.
+"""How much a template may do: counted steps and characters, so that it always stops at the same place.
 
 A step is about what one node of a template's syntax costs; C code that walks a value pays for the value's size. Sizes
 are computed before the work is done wherever the result could be large, so that memory never runs ahead of the count.
@@ -31,7 +31,7 @@ class Budget:
     __slots__ = ("characters", "steps")
 
     def __init__(self, messages: int, size: int) -> None:
-        """`size` is the conversation's length in characters. Templates may look through all of it once per message."""
+        """`size` is the conversation's length in characters; all of it may be looked through once per message."""
         self.steps = STEPS + 500 * messages + 25 * messages * messages + 30 * size
         self.characters = CHARACTERS + 30 * size + 2 * messages * size
 
@@ -54,7 +54,7 @@ class Budget:
         self.step(len(text) >> CHARACTERS_PER_STEP)
 
     def walk(self, value: object) -> None:
-        """Pay for everything inside a value, shared parts as often as they occur: what printing or comparing it costs."""
+        """Pay for everything inside a value, shared parts as often as they occur, as printing or comparing it does."""
         stack = [value]
         while stack:
             item = stack.pop()
@@ -172,30 +172,35 @@ def join_room(budget: Budget, separator: str, items: list[Any]) -> None:
 
 def method_room(budget: Budget, name: str, owner: object, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Pay for calling a built-in method; returns the arguments, a lazy one made into a list."""
+    for argument in arguments:
+        if isinstance(argument, (str, bytes)):
+            budget.read(argument)
+        elif isinstance(argument, Sized):
+            budget.step(len(argument))
     if isinstance(owner, (str, bytes)):
         budget.read(owner)
-        if name in ("ljust", "rjust", "center", "zfill") and arguments and isinstance(arguments[0], int):
-            budget.room(arguments[0])
-        elif name == "expandtabs":
-            width = arguments[0] if arguments and isinstance(arguments[0], int) else 8
-            budget.room(len(owner) * max(1, width))
-        elif name == "replace" and len(arguments) > 1:
-            replace_room(budget, owner, *arguments)
-        elif name == "translate" and arguments and isinstance(arguments[0], Mapping):
-            longest = max((len(value) for value in arguments[0].values() if isinstance(value, str)), default=1)
-            budget.room(len(owner) * max(1, longest))
-        elif name == "join" and arguments:
-            items = list(arguments[0])
-            join_room(budget, owner if isinstance(owner, str) else "", items)
-            return (items, *arguments[1:])
-    elif isinstance(owner, int):
-        for argument in arguments:
-            if isinstance(argument, int):
-                budget.room(abs(argument))
+        return _text_method_room(budget, name, owner, arguments)
+    if isinstance(owner, int):
+        budget.room(sum(abs(argument) for argument in arguments if isinstance(argument, int)))
     elif name in ("index", "count", "remove") and isinstance(owner, Sized):
         budget.step(len(owner))
         budget.walk(arguments)
-    for argument in arguments:
-        if isinstance(argument, Sized):
-            budget.step(len(argument) >> (CHARACTERS_PER_STEP if isinstance(argument, (str, bytes)) else 0))
+    return arguments
+
+
+def _text_method_room(budget: Budget, name: str, owner: str | bytes, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    first = arguments[0] if arguments else None
+    if name in ("ljust", "rjust", "center", "zfill") and isinstance(first, int):
+        budget.room(first)
+    elif name == "expandtabs":
+        budget.room(len(owner) * max(1, first if isinstance(first, int) else 8))
+    elif name == "replace" and len(arguments) > 1:
+        replace_room(budget, owner, *arguments)
+    elif name == "translate" and isinstance(first, Mapping):
+        longest = max((len(value) for value in first.values() if isinstance(value, str)), default=1)
+        budget.room(len(owner) * max(1, longest))
+    elif name == "join" and first is not None:
+        items = list(first)
+        join_room(budget, owner if isinstance(owner, str) else "", items)
+        return (items, *arguments[1:])
     return arguments

@@ -95,7 +95,7 @@ def _no_place(scene: Scene) -> StrataError:
     )
 
 
-# Where reasoning goes: as the template renders it, else into the header's empty block, else into the block that G opens.
+# Where reasoning goes: as the template renders it, else into the header's empty block, else into the block G opens.
 
 
 def _place_for_reasoning(scene: Scene, said: _Said) -> Cut | None:
@@ -253,7 +253,7 @@ def _after(scene: Scene, lead: str, text: str) -> str:
 
 
 def _trimmed(scene: Scene, said: str, body: str, probe: Callable[[str], Message]) -> str:
-    """The rendered text without the blanks at its end that the template would have trimmed had the mark not stood there."""
+    """The rendered text without the blanks at its end that the template would have trimmed without the mark."""
     if said == said.rstrip():
         return body
     bare = scene.render(probe(""))

@@ -13,7 +13,7 @@ from strata_cli.prompt.tags import Block, last_block
 
 
 class Scene:
-    """What one prompt is composed from: the template, the history, the final message's index, and marks that occur in neither."""
+    """What one prompt is composed from: the template, the history, the answer's index, and marks found nowhere else."""
 
     def __init__(self, reader: Reader, history: History, index: int, final: Message | None = None) -> None:
         self.reader = reader
@@ -29,8 +29,18 @@ class Scene:
         """The history with this assistant message after it."""
         key = (final.content, final.reasoning)
         if key not in self._rendered:
-            self._rendered[key] = self.reader.render((*self.history.messages, final), generation=False)
+            self._rendered[key] = self._render(final)
         return self._rendered[key]
+
+    def _render(self, final: Message) -> str:
+        try:
+            return self.reader.render((*self.history.messages, final), generation=False)
+        except StrataError as error:
+            if error.kind is not errors.TEMPLATE_RAISED:
+                raise
+            where = f"messages[{self.index}]"
+            words = f"{where}, the assistant's: {error.message}"
+            raise StrataError(error.kind, words, hint=error.hint, param=where) from None
 
     def before(self, final: Message, mark: str) -> str:
         """What the template writes before the mark, which it must print exactly once."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from strata_cli.conversation.messages import Message, TextPart, ToolCall
 from strata_cli.prompt.adapt import Adapted, Reader
 
-
 _NEAR = 50_000
 _FULL_SEARCHES = 200
 

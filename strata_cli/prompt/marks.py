@@ -183,7 +183,7 @@ def _bare_end(reader: Reader, messages: tuple[Message, ...], generation: str) ->
 
 
 def end_of_last(reader: Reader, history: History, final: Message, text: str) -> int | None:
-    """Where the last history message ends in `text`, the rendering of the history and `final`; None if not to be found."""
+    """Where the last history message ends in `text`, which renders the history and `final`; None if not found."""
     if history.last is None:
         return None
     word = unused("STRATAMARK", [*texts_of((*history.messages, final)), reader.template.source, text])

@@ -52,9 +52,7 @@ _TAG = re.compile("|".join(re.escape(tag) for tag in sorted(_BY_TAG, key=len, re
 
 def last_block(text: str) -> Block | None:
     """The block that a text's last tag belongs to; None where the text holds no tag."""
-    last = None
-    for last in _TAG.finditer(text):
-        pass
+    last = max(_TAG.finditer(text), key=re.Match.start, default=None)
     if last is None:
         return None
     family = _BY_TAG[last[0]]
@@ -80,7 +78,7 @@ class Inline:
 
 
 def inline_reasoning(content: str) -> Inline | None:
-    """The reasoning block at the start of a content; None where there is none, or an empty one, which is ordinary text."""
+    """The reasoning block at the start of a content; None where there is none or an empty one."""
     body = content.lstrip()
     for family in FAMILIES:
         if family.inline and body.startswith(family.open):

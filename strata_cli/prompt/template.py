@@ -57,7 +57,7 @@ def given(value: Any) -> Any:
 
 
 def choose(templates: Mapping[str, str], *, tools: bool) -> str:
-    """The source to use of a model's templates: `tool_use` when tools are given; NO_CHAT_TEMPLATE where there is none."""
+    """The source to use: `tool_use` when tools are given, else `default`; raises NO_CHAT_TEMPLATE."""
     if tools and "tool_use" in templates:
         return templates["tool_use"]
     if "default" in templates:
@@ -165,7 +165,7 @@ def _raised(words: str) -> StrataError:
     return StrataError(errors.TEMPLATE_RAISED, f"the chat template says: {words}", hint=errors.TEMPLATE_RAISED.remedy)
 
 
-class _Raised(Exception):  # noqa: N818 - the template's own refusal
+class _Raised(Exception):
     """`raise_exception` was called."""
 
 
@@ -183,7 +183,7 @@ class _Generation(jinja2.ext.Extension):
 class _Accounting(NodeTransformer):
     """Rewrites a template's syntax so that everything that can repeat or grow pays for itself."""
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+    def visit_For(self, node: nodes.For) -> nodes.Node:
         cost = _size(node.body)
         self.generic_visit(node)
         if node.test is not None:
@@ -191,25 +191,25 @@ class _Accounting(NodeTransformer):
         node.body.insert(0, _charge(cost, node.lineno))
         return node
 
-    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:  # noqa: N802
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:
         cost = _size(node.body)
         self.generic_visit(node)
         node.body.insert(0, _charge(cost, node.lineno))
         return node
 
-    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:  # noqa: N802
+    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:
         return self.visit_Macro(node)  # type: ignore[arg-type]
 
-    def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802
+    def visit_Output(self, node: nodes.Output) -> nodes.Node:
         self.generic_visit(node)
         node.nodes = [_literal(child) for child in node.nodes]
         return node
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
         return nodes.Filter(nodes.List(node.nodes), "_concat", [], [], None, None, lineno=node.lineno)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
         self.generic_visit(node)
         if isinstance(node.expr, nodes.Const) and isinstance(node.expr.value, (int, float)):
             return node
@@ -220,13 +220,13 @@ class _Accounting(NodeTransformer):
             node.expr = nodes.Filter(node.expr, "_walked", [], [], None, None, lineno=node.lineno)
         return node
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
         self.generic_visit(node)
         if isinstance(node.arg, nodes.Slice):
             return nodes.Filter(node, "_made", [], [], None, None, lineno=node.lineno)
         return node
 
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:
         self.generic_visit(node)
         if not isinstance(node.key, nodes.Const):
             node.key = nodes.Filter(node.key, "_walked", [], [], None, None, lineno=node.lineno)
@@ -235,7 +235,7 @@ class _Accounting(NodeTransformer):
     def _no_files(self, node: nodes.Node) -> nodes.Node:
         raise jinja2.sandbox.SecurityError(f"line {node.lineno}: it asks for another file")
 
-    visit_Include = visit_Import = visit_FromImport = visit_Extends = _no_files  # noqa: N815
+    visit_Include = visit_Import = visit_FromImport = visit_Extends = _no_files
 
 
 def _size(body: Sequence[nodes.Node]) -> int:
@@ -350,7 +350,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
 
     # Calling and computing.
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = __self.budget
         budget.step(20)
         if type(__obj) is BuiltinMethodType:

@@ -118,7 +118,7 @@ def compose(template: ChatTemplate, request: Request) -> Prompt:
 
 
 def _history(reader: Reader, adapted: Adapted) -> History:
-    """The history before a continued answer, which may be empty: then G is what the template writes without messages."""
+    """The history before a continued answer; where it is empty, G is what the template writes without messages."""
     if adapted.placed:
         return read_history(reader, adapted)
     return History((), reader.attempt((), generation=True) or "", 0, None, ())
