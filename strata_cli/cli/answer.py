@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from strata_cli.cli.opening import Templates, random_seed, sampling_of
+from strata_cli.cli.opening import random_seed, sampling_of
+from strata_cli.cli.templates import Templates
 from strata_cli.conversation.reply import Figures, Reply
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Engine, Prefill, Timeline
 from strata_cli.environment import Environment
-from strata_cli.generation.generate import Accounting, Delta, Finished, Plan, Started, account, generate
+from strata_cli.generation.accounting import Accounting, account, line
+from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
@@ -56,7 +58,7 @@ class Conversation:
     def account(self, prompt: Prompt) -> tuple[list[int], Accounting]:
         """The prompt's tokens and their accounting, which `--debug` shows."""
         tokens, accounting = account(self.engine.tokenize, prompt)
-        self.messages.debug(accounting_line(accounting, continued=prompt.kind == "continuation"))
+        self.messages.debug(line(accounting, continued=prompt.kind == "continuation"))
         return tokens, accounting
 
     def plan(self, requested: SamplingOptions, pending: bytes = b"") -> Plan:
@@ -120,13 +122,4 @@ def figures(outcome: Outcome, accounting: Accounting, context: int) -> Figures:
         prefill_seconds=outcome.prefill.seconds,
         decode_seconds=outcome.finished.decode_seconds,
         first_token_seconds=outcome.finished.first_token_seconds,
-    )
-
-
-def accounting_line(accounting: Accounting, *, continued: bool) -> str:
-    """The debug line; it never holds the prefix itself."""
-    what = "continued message" if continued else "assistant prefill"
-    return (
-        f"{what}: {accounting.prefix_tokens} tokens (prompt {accounting.prompt_tokens} -> {accounting.start_position}, "
-        f"generation starts at position {accounting.start_position})"
     )

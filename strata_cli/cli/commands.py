@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
-from strata_cli.cli.answer import accounting_line
 from strata_cli.cli.kept import read_session
 from strata_cli.cli.opening import sampling_of
 from strata_cli.cli.talking import Talk
@@ -15,6 +14,7 @@ from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.request import SamplingOptions
 from strata_cli.errors import INVALID_USAGE, NOTHING_TO_CONTINUE, SESSION_INVALID, StrataError
+from strata_cli.generation import accounting
 from strata_cli.output.terminal.clipboard import copy
 from strata_cli.output.terminal.sanitize import visible
 from strata_cli.output.terminal.screen import coloured_prompt
@@ -170,7 +170,7 @@ def _think(talk: Talk, rest: str) -> None:
 
 def _tokens(talk: Talk, _: str) -> None:
     if talk.accounting is not None:
-        talk.messages.line(accounting_line(talk.accounting, continued=talk.continued))
+        talk.messages.line(accounting.line(talk.accounting, continued=talk.continued))
     context = talk.conversation.engine.info.context
     talk.messages.line(f"context: {talk.used()} of {context} tokens used, {max(context - talk.used(), 0)} left")
 

@@ -6,7 +6,8 @@ import contextlib
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
-from strata_cli.cli.conversing import Shown, destination
+from strata_cli.cli.conversing import Shown
+from strata_cli.cli.destination import destination
 from strata_cli.cli.kept import Kept
 from strata_cli.cli.opening import open_engine, with_sampling
 from strata_cli.cli.options import DeviceOptions, ModelOptions, OutputOptions, RawInputOptions, SamplingOptions

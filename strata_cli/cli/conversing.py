@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
+from strata_cli.cli.destination import destination
 from strata_cli.cli.kept import Kept
-from strata_cli.cli.opening import open_engine, templates_of, with_sampling
+from strata_cli.cli.opening import open_engine, with_sampling
 from strata_cli.cli.options import (
     DeviceOptions,
     InputOptions,
@@ -20,6 +21,7 @@ from strata_cli.cli.options import (
     SessionOptions,
     TemplateOptions,
 )
+from strata_cli.cli.templates import templates_of
 from strata_cli.conversation.reply import Reply
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
@@ -28,7 +30,6 @@ from strata_cli.output import json
 from strata_cli.output.terminal.screen import Messages, TextAnswer
 from strata_cli.output.terminal.stats import stats
 from strata_cli.prompt.turn import Prompt, check
-from strata_cli.store.files import replacing
 
 
 def converse(
@@ -86,22 +87,6 @@ def is_talk(
     asked = prompt or input.file or input.messages or input.input or prefill.continue_final
     plain = output.output is None and output.format in (None, "text")
     return not asked and plain and environment.stdin_terminal and environment.stdout.terminal
-
-
-@contextlib.contextmanager
-def destination(environment: Environment, file: str | None) -> Iterator[Stream]:
-    """Stdout, or the file of --output, which appears when the answer is complete or was stopped."""
-    if file is None:
-        yield environment.stdout
-        return
-    stopped = False
-    with replacing(file) as descriptor:
-        try:
-            yield Stream(descriptor, environment.interrupt)
-        except Interrupted:
-            stopped = True
-    if stopped:
-        raise Interrupted
 
 
 class Nowhere:

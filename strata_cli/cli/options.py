@@ -25,7 +25,7 @@ Switch = Literal["auto", "on", "off"]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelOptions:
     """Which model."""
 
@@ -37,7 +37,7 @@ class ModelOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeviceOptions:
     """How the model is loaded."""
 
@@ -79,7 +79,7 @@ class DeviceOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrefillOptions:
     """How the answer begins."""
 
@@ -102,7 +102,7 @@ class PrefillOptions:
     ] = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class InputOptions:
     """Where the conversation comes from."""
 
@@ -122,7 +122,7 @@ class InputOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SessionOptions:
     """Where the conversation is kept."""
 
@@ -132,7 +132,7 @@ class SessionOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RawInputOptions:
     """Where raw text comes from."""
 
@@ -145,7 +145,7 @@ class RawInputOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TemplateOptions:
     """How the conversation becomes a prompt."""
 
@@ -163,7 +163,7 @@ class TemplateOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenTextOptions:
     """What a template prints for special tokens when there is no model to ask."""
 
@@ -175,7 +175,7 @@ class TokenTextOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SamplingOptions:
     """How the next token is chosen."""
 
@@ -225,7 +225,7 @@ class SamplingOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputOptions:
     """What is shown, and where."""
 
@@ -244,7 +244,7 @@ class OutputOptions:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RenderOutputOptions:
     """What render shows, and where."""
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from strata_cli.cli import input as incoming
-from strata_cli.cli.answer import accounting_line
-from strata_cli.cli.conversing import destination
-from strata_cli.cli.opening import Templates, open_engine, templates_of
+from strata_cli.cli.destination import destination
 from strata_cli.cli.options import (
     DeviceOptions,
     InputOptions,
@@ -19,15 +18,18 @@ from strata_cli.cli.options import (
     TemplateOptions,
     TokenTextOptions,
 )
+from strata_cli.cli.templates import Templates, templates_of
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request
-from strata_cli.engine import Engine
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import ExitStatus, StrataError
-from strata_cli.generation.generate import Accounting, account
+from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.output import json
 from strata_cli.output.terminal.screen import Messages, coloured_prompt
 from strata_cli.prompt.turn import Prompt, check, compose
+
+if TYPE_CHECKING:
+    from strata_cli.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ def _opened(
         source = incoming.read_text_file(template.template)
         yield Templates({"default": source}, texts.bos or "", texts.eos or "", environment), None
         return
+    from strata_cli.cli.opening import open_engine
+
     engine = open_engine(environment, messages, model, DeviceOptions(), vocab_only=True)
     with contextlib.closing(engine):
         info = replace(
@@ -141,8 +145,8 @@ class _Shown:
         for note in rendering.prompt.notes:
             self._messages.note(note)
         if rendering.accounting is not None:
-            line = accounting_line(rendering.accounting, continued=rendering.prompt.kind == "continuation")
-            self._messages.debug(line)
+            continued = rendering.prompt.kind == "continuation"
+            self._messages.debug(line(rendering.accounting, continued=continued))
             self._messages.debug(f"tokens: {' '.join(map(str, rendering.tokens or ()))}")
         self._stream.text(self._text(rendering.prompt))
         return ExitStatus.OK
@@ -155,11 +159,11 @@ class _Shown:
 
     def lines(self, asked: Iterator[incoming.Line]) -> ExitStatus:
         status = ExitStatus.OK
-        for line in asked:
+        for asked_line in asked:
             try:
-                if isinstance(line.request, StrataError):
-                    raise line.request
-                self._stream.text(json.line(self._rendered(line.request).value()))
+                if isinstance(asked_line.request, StrataError):
+                    raise asked_line.request
+                self._stream.text(json.line(self._rendered(asked_line.request).value()))
             except StrataError as error:
                 self._stream.text(json.error_text(error))
                 status = status or error.kind.status

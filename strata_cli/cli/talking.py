@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from strata_cli.cli.answer import Conversation, Outcome, accounting_line
+from strata_cli.cli.answer import Conversation, Outcome
 from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue, Draft
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.environment import Environment, die_of, listening
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
-from strata_cli.generation.generate import Accounting
+from strata_cli.generation.accounting import Accounting, line
 from strata_cli.output.terminal.screen import Messages, TextAnswer, error_line
 from strata_cli.store import sessions
 
@@ -111,7 +111,7 @@ class Talk:
             tokens = dialogue.draft.tokens
             before = self.accounting.prompt_tokens if self.accounting else 0
             accounting = Accounting(before, len(tokens) - before, len(tokens))
-            self.messages.debug(accounting_line(accounting, continued=True))
+            self.messages.debug(line(accounting, continued=True))
             return Start(tokens, dialogue.answer or "", accounting, True, dialogue.draft.pending)
         prompt = self.conversation.compose(self.request())
         for note in prompt.notes:

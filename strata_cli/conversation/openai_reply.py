@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing_extensions import assert_never
-
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.reply import Ending, Figures, Reply
 from strata_cli.errors import StrataError
+
+# An interrupted answer was cut short, which is what `length` says.
+FINISH_REASONS: dict[Ending, str] = {"stop": "stop", "stop_string": "stop", "length": "length", "interrupted": "length"}
 
 
 def reply(reply: Reply) -> dict[str, Json]:
@@ -21,24 +22,13 @@ def reply(reply: Reply) -> dict[str, Json]:
                 "index": 0,
                 "message": {"role": "assistant", "content": reply.content},
                 "logprobs": None,
-                "finish_reason": finish_reason(reply.ending),
+                "finish_reason": FINISH_REASONS[reply.ending],
             }
         ],
         "usage": usage(reply.figures),
         "timings": timings(reply.figures),
         "strata": strata(reply),
     }
-
-
-def finish_reason(ending: Ending) -> str:
-    """OpenAI's word; an interrupted answer was cut short, which is what `length` says."""
-    match ending:
-        case "stop" | "stop_string":
-            return "stop"
-        case "length" | "interrupted":
-            return "length"
-        case _:
-            assert_never(ending)
 
 
 def usage(figures: Figures) -> dict[str, Json]:

@@ -8,25 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from strata_cli.engine import Prefill, Progress, Sampling, Timeline, Token
 from strata_cli.errors import Interrupted
 from strata_cli.generation.text import StopStrings, Utf8
 
 FinishReason: TypeAlias = Literal["stop", "stop_string", "length", "interrupted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Accounting:
-    """Positions in tokens: X, the prompt up to where the answer's given beginning starts; N, that beginning; Z = X + N.
-
-    Generation starts at position `start_position`, Z.
-    """
-
-    prompt_tokens: int
-    prefix_tokens: int
-    start_position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +62,6 @@ class Plan:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     pending: bytes = b""
-
-
-class _Prompt(Protocol):
-    text: str
-    header_end: int
-
-
-def account(tokenize: Callable[[str], list[int]], prompt: _Prompt) -> tuple[list[int], Accounting]:
-    """Tokenise a composed prompt, once as a whole, and count what of it is the answer's given beginning."""
-    tokens = tokenize(prompt.text)
-    total = len(tokens)
-    if prompt.header_end >= len(prompt.text):
-        return tokens, Accounting(total, 0, total)
-    before = min(len(tokenize(prompt.text[: prompt.header_end])), total)
-    return tokens, Accounting(before, total - before, total)
 
 
 def generate(
