@@ -13,7 +13,6 @@ Kind: TypeAlias = Literal["text", "json", "jsonl"]
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    # UTF-32's little-endian mark begins with UTF-16's; it is not understood, so that it is named in the error.
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
@@ -21,6 +20,9 @@ _MARKS = (
 
 def decode(data: bytes, source: str) -> str:
     """The text of these bytes, byte for byte but for the byte order mark; raises INVALID_TEXT with the offset."""
+    # This mark begins with UTF-16's, as which the text would be full of NULs.
+    if data.startswith(codecs.BOM_UTF32_LE):
+        raise StrataError(INVALID_TEXT, f"{source} is UTF-32 text", hint="convert it to UTF-8")
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     body = memoryview(data)[len(mark) :]
     try:
@@ -75,8 +77,7 @@ def _is_conversation(value: Json) -> bool:
 
 def _lines_are_conversations(text: str) -> bool:
     """A first line that is a conversation says what the rest is meant to be; one bad line later is an error there."""
-    first = next((line for line in text.split("\n") if line.strip()), "")
     try:
-        return _is_conversation(json.loads(first))
+        return _is_conversation(json.loads(text.lstrip().partition("\n")[0]))
     except (ValueError, RecursionError):
         return False
