@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strata_cli.cli.command import separate
 from strata_cli.errors import ExitStatus
-from tests.shell import strata
+from tests.shell import process, strata
 
 OPTIONS = {"-m": True, "--prefix": True, "--temp": True, "-n": True, "-ngl": True, "-q": False, "--quiet": False}
 
@@ -122,3 +125,12 @@ def test_help_has_the_options_in_sections(capfd: pytest.CaptureFixture[str]) -> 
     assert helps[0] == helps[1]
     for section, option in {"Arguments:": "PROMPT", "Prefill:": "--prefix", "Sampling:": "--temp"}.items():
         assert option in helps[0].split(f"\n{section}\n")[1].split("\n\n")[0]
+
+
+@pytest.mark.parametrize("args", [["--help"], ["chat", "-h"], ["--version"], ["man"], ["completion", "zsh"]])
+def test_a_reader_that_has_gone_is_no_error(args: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    running = process(*args, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert running.communicate()[1] == b"" and running.returncode == 0

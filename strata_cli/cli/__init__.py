@@ -50,6 +50,9 @@ def _run(args: list[str], environment: Environment) -> int:
         return status if isinstance(status, int) else ExitStatus.OK
     except Exit as exit:
         return exit.exit_code
+    except SystemExit:
+        # So Typer ends when a closed pipe is under the help or the version, which it prints itself.
+        raise ReaderGone from None
     except TyperException as error:
         raise _usage_error(error) from None
 
