@@ -207,6 +207,25 @@ def listening(interrupt: Interrupt, *, patience: int = 1) -> Iterator[None]:
         os.close(reading)
 
 
+@contextlib.contextmanager
+def handling(handlers: Mapping[int, Callable[[int], object]]) -> Iterator[None]:
+    """While inside, these signals do this instead, but for those that were ignored; `listening` outside is deaf."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in handlers}
+    heard = {number: act for number, act in handlers.items() if before[number] is not signal.SIG_IGN}
+    wakeup = signal.set_wakeup_fd(-1)
+    for number, act in heard.items():
+        signal.signal(number, lambda received, _frame, act=act: act(received))
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+        signal.set_wakeup_fd(wakeup)
+
+
 def _received(interrupt: Interrupt, number: int) -> None:
     interrupt.set(number)
     if interrupt.blocking:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from strata_cli.conversation.reply import Figures, Reply
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Engine, Prefill, Timeline
 from strata_cli.environment import Environment
+from strata_cli.errors import Interrupted
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.output.terminal.progress import Bar
@@ -78,7 +80,9 @@ class Conversation:
                         bar.close()
                     case Delta():
                         text.append(event.text)
-                        sink.write(event.text)
+                        # A signal that ends a wait for the reader ends the generation too, at its next token.
+                        with contextlib.suppress(Interrupted):
+                            sink.write(event.text)
                     case Finished():
                         finished = event
         finally:

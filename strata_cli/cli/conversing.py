@@ -25,7 +25,7 @@ from strata_cli.cli.templates import templates_of
 from strata_cli.conversation.reply import Reply
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
-from strata_cli.errors import ExitStatus, Interrupted, StrataError
+from strata_cli.errors import CONFLICTING_OPTIONS, ExitStatus, Interrupted, StrataError
 from strata_cli.output import json
 from strata_cli.output.terminal.screen import Messages, TextAnswer
 from strata_cli.output.terminal.stats import stats
@@ -54,14 +54,20 @@ def converse(
         templates = templates_of(environment, template, engine.info)
         return Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
 
+    def check_model(model: ModelOptions) -> None:
+        with contextlib.closing(
+            open_engine(environment, messages, model, device, vocab_only=True, quiet=True)
+        ) as engine:
+            templates_of(environment, template, engine.info)
+
     if is_talk(environment, prompt, input, prefill, output):
         from strata_cli.cli.repl import begin
 
         kwargs = incoming.template_kwargs(template)
-        return begin(environment, messages, opened, model, kept, input.system, prefix, kwargs, sampling)
+        return begin(environment, messages, opened, check_model, model, kept, input.system, prefix, kwargs, sampling)
 
     def finish(request: Request) -> Request:
-        request = incoming.with_options(kept.before(request), input.system, prefill, prefix, template)
+        request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
         options, notes = with_sampling(request.sampling, sampling)
         request = replace(request, sampling=options, notes=(*request.notes, *notes))
         check(request)
@@ -69,6 +75,8 @@ def converse(
 
     said, fields = incoming.words(prompt, input.file), incoming.fields_of(prefill)
     asked = incoming.asked(environment, said, input, fields, finish, may_be_empty=bool(kept.dialogue.messages))
+    if kept.file is not None and not isinstance(asked, Request):
+        raise StrataError(CONFLICTING_OPTIONS, "--session keeps one conversation, and these are JSON lines of many")
     with listening(environment.interrupt), destination(environment, output.output) as stream:
         conversation = opened(model)
         with contextlib.closing(conversation.engine):
@@ -154,7 +162,7 @@ class Shown:
         self._after(request, reply)
 
     def _after(self, request: Request, reply: Reply) -> None:
-        self._kept.keep(request, reply)
+        self._kept.keep(request, reply, self._messages)
         if self._output.stats:
             for line in stats(self._conversation.engine.info, reply):
                 self._messages.line(line)

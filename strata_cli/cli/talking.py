@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from strata_cli.cli.answer import Conversation, Outcome
+from strata_cli.cli.answer import Conversation, Outcome, accounting_line
+from strata_cli.cli.kept import elsewhere
 from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue, Draft
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request, SamplingOptions
-from strata_cli.environment import Environment, die_of, listening
+from strata_cli.engine import Prefill
+from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
-from strata_cli.generation.accounting import Accounting, line
+from strata_cli.generation.generate import Accounting
+from strata_cli.output.terminal.repl import unechoed
 from strata_cli.output.terminal.screen import Messages, TextAnswer, error_line
-from strata_cli.store import sessions
+from strata_cli.store.sessions import SessionFile
 
-SIGINT = 2
+EVERY = 1.0
+"""Seconds after which what came of an answer is saved again while it is still coming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +35,77 @@ class Start:
     pending: bytes = b""
 
 
+class Coming:
+    """An answer while it comes: shown at once, and saved from time to time."""
+
+    def __init__(self, shown: TextAnswer, save: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._shown, self._save, self._clock = shown, save, clock
+        self._saved = clock()
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def write(self, text: str) -> None:
+        self._pieces.append(text)
+        self._shown.write(text)
+        if self._clock() - self._saved >= EVERY:
+            self._save(self.text)
+            self._saved = self._clock()
+
+
 @dataclass(slots=True)
 class Talk:
-    """The state of one REPL. `dialogue` is replaced, never changed; every change is saved when there is a session."""
+    """The state of one REPL. `dialogue` is replaced, never changed; every change is saved when there is a session.
+
+    `files` are those that this talk has loaded or saved, by where they are; `before_clear` is what /clear took away.
+    """
 
     environment: Environment
     messages: Messages
     conversation: Conversation
     reopen: Callable[[str], Conversation]
     edit: Callable[[str], str]
+    check_model: Callable[[str], None] = lambda name: None
     dialogue: Dialogue = field(default_factory=Dialogue)
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     template_kwargs: dict[str, Json] = field(default_factory=dict)
-    session: str | None = None
+    session: SessionFile | None = None
+    files: dict[str, SessionFile] = field(default_factory=dict)
+    before_clear: Dialogue | None = None
     accounting: Accounting | None = None
     continued: bool = False
+    prefill: Prefill | None = None
+    counted: tuple[Dialogue, int | None] | None = None
 
     # What is said
 
     def say(self, text: str) -> None:
         self.change(self.dialogue.say(text))
+        self.before_clear = None
         self.answer()
 
     def change(self, dialogue: Dialogue) -> None:
+        """Put another dialogue in place and save it; one that cannot be saved is said to be so and goes on."""
         self.dialogue = dialogue
+        try:
+            self._save(dialogue)
+        except StrataError as error:
+            self.failed(error)
+
+    def _save(self, dialogue: Dialogue) -> None:
+        if self.session is None:
+            return
+        name = self.session.name
+        if moved := self.session.keep(saved.dump(dialogue)):
+            self.note(elsewhere(name, moved))
+
+    def _save_meanwhile(self, dialogue: Dialogue) -> None:
+        """Save without a word; the save at the end says what is wrong."""
         if self.session is not None:
-            sessions.write(self.session, saved.dump(dialogue))
+            with contextlib.suppress(StrataError):
+                self.session.replace(saved.dump(dialogue))
 
     def note(self, text: str) -> None:
         self.messages.note(text)
@@ -64,43 +114,52 @@ class Talk:
         """Let the model go on from where the dialogue stands, and keep what comes, however it ends."""
         start = self.start()
         self.accounting, self.continued = start.accounting, start.continued
-        with listening(self.environment.interrupt, patience=2):
-            try:
-                outcome = self._generate(start)
-            finally:
-                stopped = self.environment.interrupt.signal
-                self.environment.interrupt.clear()
-        self._keep(start, outcome)
-        if stopped not in (0, SIGINT):
-            die_of(stopped)
-        if outcome is None:
-            self.note("stopped before the answer began; /retry begins it again")
-        elif outcome.finished.reason == "length":
-            self.note("the answer was cut by a limit; /continue goes on")
-        elif outcome.finished.reason == "interrupted":
-            self.note("stopped; /continue goes on, /edit changes it")
-
-    def _generate(self, start: Start) -> Outcome | None:
-        """The outcome, or None when the prompt's evaluation was stopped."""
         shown = TextAnswer(self.environment.stdout)
+        coming = Coming(shown, lambda text: self._save_meanwhile(self._left(start, text)), self.environment.clock)
+        try:
+            with unechoed(self.environment.stdin):
+                outcome = self._generate(start, coming, shown)
+        except BaseException as reason:
+            if text := coming.text:
+                self.change(self._left(start, text))
+            elif isinstance(reason, Interrupted):
+                self.note("stopped before the answer began; /retry begins it again")
+            raise
+        self.prefill = outcome.prefill
+        self._keep(start, outcome)
+        self._report(start, outcome)
+
+    def _generate(self, start: Start, coming: Coming, shown: TextAnswer) -> Outcome:
         plan = self.conversation.plan(self.sampling, start.pending)
         shown.write(last_line(start.begun))
         try:
-            return self.conversation.run(start.tokens, plan, shown)
-        except Interrupted:
-            return None
+            return self.conversation.run(start.tokens, plan, coming)
         finally:
-            shown.finish()
+            # The answer is there, whether or not the terminal takes its last line end.
+            with contextlib.suppress(Interrupted):
+                shown.finish()
 
-    def _keep(self, start: Start, outcome: Outcome | None) -> None:
-        if outcome is None:
-            return
-        text = start.begun + outcome.text
-        finished = outcome.finished
-        if finished.reason in ("stop", "stop_string"):
-            self.change(self.dialogue.answered(text, None))
-        else:
-            self.change(self.dialogue.answered(text, Draft((*start.tokens, *finished.ids), finished.pending)))
+    def _left(self, start: Start, text: str) -> Dialogue:
+        """The dialogue with an answer that broke off."""
+        return self.dialogue.answered(start.begun + text, unfinished=True)
+
+    def _keep(self, start: Start, outcome: Outcome) -> None:
+        text, finished = start.begun + outcome.text, outcome.finished
+        tokens = (*start.tokens, *finished.ids)
+        complete = finished.reason in ("stop", "stop_string")
+        self.change(self.dialogue.answered(text, None if complete else Draft(tokens, finished.pending)))
+        self.counted = (self.dialogue, len(tokens))
+
+    def _report(self, start: Start, outcome: Outcome) -> None:
+        reason, context = outcome.finished.reason, self.conversation.engine.info.context
+        if reason == "interrupted":
+            self.note("stopped; /continue goes on, /edit changes it, Ctrl-C again leaves")
+        elif reason == "length" and len(start.tokens) + outcome.finished.tokens > context:
+            self.note(f"the context of {context:,} tokens is full; {WAYS_OUT}")
+        elif reason == "length":
+            self.note("the answer was cut by its limit of tokens; /continue goes on")
+        elif not outcome.text.strip():
+            self.note("the model had nothing to say" + (" after that" if start.begun else ""))
 
     # Where the next answer starts
 
@@ -109,9 +168,9 @@ class Talk:
         dialogue = self.dialogue
         if dialogue.draft is not None and not dialogue.prefix:
             tokens = dialogue.draft.tokens
-            before = self.accounting.prompt_tokens if self.accounting else 0
+            before = min(self.accounting.prompt_tokens if self.accounting else 0, len(tokens))
             accounting = Accounting(before, len(tokens) - before, len(tokens))
-            self.messages.debug(line(accounting, continued=True))
+            self.messages.debug(accounting_line(accounting, continued=True))
             return Start(tokens, dialogue.answer or "", accounting, True, dialogue.draft.pending)
         prompt = self.conversation.compose(self.request())
         for note in prompt.notes:
@@ -131,25 +190,59 @@ class Talk:
             sampling=self.sampling,
         )
 
+    def standing(self) -> Request:
+        """The dialogue as a request for nothing: after a finished answer its prompt is the history."""
+        request = self.request()
+        if self.dialogue.answer is None or self.dialogue.unfinished:
+            return request
+        return replace(request, add_generation_prompt=False, assistant_prefix="")
+
     # What the toolbar says
 
-    def used(self) -> int:
-        """Tokens in the KV cache, of which the next turn reuses what is still right."""
-        return len(self.conversation.timeline.tokens)
+    def used(self) -> int | None:
+        """The tokens of the dialogue, None where its prompt cannot be made; counted again only after a change."""
+        if self.counted is None or self.counted[0] is not self.dialogue:
+            self.counted = (self.dialogue, self._count())
+        return self.counted[1]
 
-    def toolbar(self) -> str:
-        info = self.conversation.engine.info
-        left = max(info.context - self.used(), 0)
+    def _count(self) -> int | None:
+        if not self.dialogue.asked:
+            return 0
+        if self.dialogue.draft is not None:
+            return len(self.dialogue.draft.tokens)
+        try:
+            return len(self.conversation.engine.tokenize(self.conversation.compose(self.standing()).text))
+        except Exception:
+            # Whatever is wrong is said when the prompt is needed; the toolbar only leaves the number out.
+            return None
+
+    def toolbar(self, columns: int) -> str:
+        """The longest of its forms that fits."""
+        info, used = self.conversation.engine.info, self.used()
+        left = "" if used is None else f"{used:,} used, {max(info.context - used, 0):,} left"
         state = "unfinished: /continue" if self.dialogue.unfinished else "/help"
         prefix = " · prefix set" if self.dialogue.prefix else ""
-        return f"{info.name} on {info.device} · context {self.used()} used, {left} left · {state}{prefix}"
+        forms = (
+            f"{info.name} on {info.device} · context {left or f'{info.context:,}'} · {state}{prefix}",
+            f"{info.name} on {info.device} · {left} · {state}",
+            f"{_short(info.name, columns // 3)} on {_short(info.device, 12)} · {left}",
+            f"{_short(info.name, columns // 3)} · {left}",
+            left,
+        )
+        return next((form for form in forms if len(form) <= columns), left[:columns])
 
     def failed(self, error: StrataError) -> None:
         """Say what went wrong and go on; nothing of the dialogue is lost."""
         if error.kind is CONTEXT_LENGTH_EXCEEDED:
-            hint = "/undo takes the last turn back, /clear begins anew, or start again with a larger -c"
-            error = StrataError(error.kind, error.message, hint=hint)
+            error = StrataError(error.kind, error.message, hint=WAYS_OUT)
         self.messages.line(error_line(error))
+
+
+WAYS_OUT = "/undo takes the last turn back, /clear begins anew, and a larger -c at the start has room for more"
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: max(length - 1, 0)] + "…"
 
 
 def last_line(text: str) -> str:

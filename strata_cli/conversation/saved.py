@@ -15,16 +15,20 @@ UNFINISHED = "unfinished"
 """The field that marks a last answer which goes on."""
 
 
-def dump(dialogue: Dialogue) -> str:
-    """A JSON list of messages, a message a line."""
+def dump(dialogue: Dialogue) -> bytes:
+    """A JSON list of messages in UTF-8, a message a line."""
     values = [message_value(message) for message in dialogue.messages]
     if dialogue.unfinished and values:
         values[-1][UNFINISHED] = True
-    return "[\n" + ",\n".join(json.dumps(value, ensure_ascii=False) for value in values) + "\n]\n"
+    text = "[\n" + ",\n".join(json.dumps(value, ensure_ascii=False) for value in values) + "\n]\n"
+    # Half of a surrogate pair has no UTF-8; backslashreplace writes it as JSON's own escape.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def load(data: bytes, source: str) -> Dialogue:
-    """The dialogue of a session file; raises SESSION_INVALID and names what is wrong."""
+    """The dialogue of a session file, an empty one where the file is; raises SESSION_INVALID and names what is wrong."""
+    if not data.strip():
+        return Dialogue()
     try:
         value = load_json(decode(data, source), source)
         if not isinstance(value, list):
