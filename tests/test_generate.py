@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -158,8 +159,9 @@ def test_what_is_typed_survives_roff() -> None:
 # bash
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("shells")
     (tmp_path / "names").write_text("".join(f"{name}\n" for name in NAMES))
     (tmp_path / "with space.txt").touch()
     (tmp_path / "models").mkdir()
@@ -269,7 +271,7 @@ class Typed:
     """An interactive shell that completes for real; lines are typed with tabs in them."""
 
     def __init__(self, command: str, args: list[str], folder: Path, setup: str) -> None:
-        environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "HOME": str(folder), "LANG": "C.UTF-8", "PS1": ""}
+        environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "HOME": str(folder), "LANG": "C.UTF-8", "PS1": ""}
         self.child = pexpect.spawn(
             command, args, cwd=folder, env=environment, dimensions=(50, 200), encoding="utf-8", timeout=20
         )
@@ -290,7 +292,7 @@ class Typed:
         self.child.close(force=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def typed_bash(folder: Path) -> Iterator[Typed]:
     shell = Typed("bash", ["--norc", "--noprofile"], folder, f"source ./strata.bash; {STAND_IN}")
     yield shell
@@ -328,7 +330,7 @@ def test_bash_parses_the_script_in_posix_mode_too(folder: Path) -> None:
 # zsh
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def typed_zsh(folder: Path) -> Iterator[Typed]:
     if not shutil.which("zsh"):
         pytest.skip("zsh is not installed")
@@ -370,6 +372,7 @@ def test_zsh_shows_descriptions(typed_zsh: Typed) -> None:
     typed_zsh.child.expect("Temperature; 0 takes the likeliest token. \\[0.8\\]")
     typed_zsh.child.send("\x15strata \t")
     typed_zsh.child.expect("Continue raw text, without a chat template")
+    typed_zsh.child.send("\x15")
 
 
 def test_zsh_takes_the_sourced_script(folder: Path) -> None:
@@ -393,7 +396,7 @@ def fish(folder: Path, line: str) -> dict[str, str]:
     done = subprocess.run(
         ["fish", "--no-config", "-c", program],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,
     )

@@ -19,4 +19,5 @@ def write(root: Path) -> None:
             page.unlink()
 
 
-write(Path(__file__).parents[3])
+if __name__ == "__main__":
+    write(Path(__file__).parents[3])
