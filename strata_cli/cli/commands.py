@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
-from strata_cli.cli.answer import accounting_line
 from strata_cli.cli.opening import sampling_of
 from strata_cli.cli.talking import Talk
 from strata_cli.conversation import saved
@@ -25,6 +24,7 @@ from strata_cli.errors import (
     Interrupted,
     StrataError,
 )
+from strata_cli.generation import accounting
 from strata_cli.output.terminal.clipboard import copy
 from strata_cli.output.terminal.screen import coloured_prompt
 from strata_cli.store.sessions import SessionFile
@@ -230,7 +230,7 @@ def _think(talk: Talk, rest: str) -> None:
 
 def _tokens(talk: Talk, _: str) -> None:
     if talk.accounting is not None:
-        talk.messages.line(accounting_line(talk.accounting, continued=talk.continued))
+        talk.messages.line(accounting.line(talk.accounting, continued=talk.continued))
     if talk.prefill is not None:
         evaluated = talk.prefill.total - talk.prefill.reused
         talk.messages.line(f"prefill: {evaluated} tokens evaluated, {talk.prefill.reused} reused")

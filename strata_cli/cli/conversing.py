@@ -55,9 +55,8 @@ def converse(
         return Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
 
     def check_model(model: ModelOptions) -> None:
-        with contextlib.closing(
-            open_engine(environment, messages, model, device, vocab_only=True, quiet=True)
-        ) as engine:
+        engine = open_engine(environment, messages, model, device, vocab_only=True, quiet=True)
+        with contextlib.closing(engine):
             templates_of(environment, template, engine.info)
 
     if is_talk(environment, prompt, input, prefill, output):
@@ -146,8 +145,9 @@ class Shown:
 
     def _json(self, prompt: Prompt, request: Request) -> None:
         reply = self._conversation.answer(prompt, request, Nowhere())
+        self._kept.keep(request, reply, self._messages)
         self._stream.text(json.reply_text(reply))
-        self._after(request, reply)
+        self._after(reply)
 
     def _text(self, prompt: Prompt, request: Request, echo: str) -> None:
         for note in prompt.notes:
@@ -157,12 +157,12 @@ class Shown:
             if self._output.echo:
                 answer.write(echo)
             reply = self._conversation.answer(prompt, request, answer)
+            self._kept.keep(request, reply, self._messages)
         finally:
             answer.finish()
-        self._after(request, reply)
+        self._after(reply)
 
-    def _after(self, request: Request, reply: Reply) -> None:
-        self._kept.keep(request, reply, self._messages)
+    def _after(self, reply: Reply) -> None:
         if self._output.stats:
             for line in stats(self._conversation.engine.info, reply):
                 self._messages.line(line)

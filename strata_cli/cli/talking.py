@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from strata_cli.cli.answer import Conversation, Outcome, accounting_line
+from strata_cli.cli.answer import Conversation, Outcome
 from strata_cli.cli.kept import elsewhere
 from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue, Draft
@@ -15,7 +15,7 @@ from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Prefill
 from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
-from strata_cli.generation.generate import Accounting
+from strata_cli.generation.accounting import Accounting, line
 from strata_cli.output.terminal.repl import unechoed
 from strata_cli.output.terminal.screen import Messages, TextAnswer, error_line
 from strata_cli.store.sessions import SessionFile
@@ -170,7 +170,7 @@ class Talk:
             tokens = dialogue.draft.tokens
             before = min(self.accounting.prompt_tokens if self.accounting else 0, len(tokens))
             accounting = Accounting(before, len(tokens) - before, len(tokens))
-            self.messages.debug(accounting_line(accounting, continued=True))
+            self.messages.debug(line(accounting, continued=True))
             return Start(tokens, dialogue.answer or "", accounting, True, dialogue.draft.pending)
         prompt = self.conversation.compose(self.request())
         for note in prompt.notes:

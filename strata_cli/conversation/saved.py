@@ -26,7 +26,7 @@ def dump(dialogue: Dialogue) -> bytes:
 
 
 def load(data: bytes, source: str) -> Dialogue:
-    """The dialogue of a session file, an empty one where the file is; raises SESSION_INVALID and names what is wrong."""
+    """The dialogue of a session file, empty when that is; raises SESSION_INVALID and names what is wrong."""
     if not data.strip():
         return Dialogue()
     try:
