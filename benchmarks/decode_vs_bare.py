@@ -15,7 +15,7 @@ from statistics import median
 from time import perf_counter
 
 from strata_cli.engine import ModelOptions, Sampling
-from strata_cli.engine.llama import machine, open_model
+from strata_cli.engine.llama import library, machine, open_model
 from strata_cli.environment import Interrupt
 
 Speeds = tuple[float, float]
@@ -24,7 +24,7 @@ ALL_SAMPLERS = Sampling(repeat_penalty=1.1, presence_penalty=0.1, frequency_pena
 
 def bare(path: str, context: int, threads: int) -> Callable[[list[int], int], Speeds]:
     """What a script of a few lines does: returns a function (prompt, tokens) -> tokens per second in both phases."""
-    import llama_cpp.llama_cpp as api
+    api = library.load()
 
     model = api.llama_model_load_from_file(path.encode(), api.llama_model_default_params())
     parameters = api.llama_context_default_params()

