@@ -77,7 +77,7 @@ def parse(obj: object) -> Request:
         response_prefix=_of(fields, "response_prefix", str, ""),
         continue_final=continue_final,
         add_generation_prompt=generation,
-        template_kwargs=_object(fields, "chat_template_kwargs"),
+        template_kwargs=_template_kwargs(fields),
         sampling=_sampling(fields),
         notes=notes,
     )
@@ -103,8 +103,7 @@ def _unhonoured(fields: Mapping[str, Any]) -> tuple[str, ...]:
                     param=name,
                 )
         elif name in _WITHOUT_EFFECT:
-            if name != "model":
-                notes.append(f"the field {name!r} has no effect here")
+            notes.append(f"the field {name!r} has no effect here")
         elif name not in _KNOWN:
             notes.append(f"the field {name!r} is unknown and ignored")
     return tuple(notes)
@@ -122,12 +121,14 @@ def _of(fields: Mapping[str, Any], name: str, kind: type[T], default: T, where: 
     return value
 
 
-def _object(fields: Mapping[str, Any], name: str) -> JsonObject:
-    value = fields.get(name)
-    if value is None:
-        return NOTHING
+def _template_kwargs(fields: Mapping[str, Any]) -> JsonObject:
+    name = "chat_template_kwargs"
+    value = fields.get(name, NOTHING)
     if not isinstance(value, Mapping):
         raise _invalid(name, "must be an object", name)
+    for key in ("messages", "tools", "add_generation_prompt"):
+        if key in value:
+            raise _invalid(f"{name}.{key}", "is a field of the request itself", f"{name}.{key}")
     return value
 
 
@@ -256,7 +257,7 @@ def _tool(tool: object, where: str) -> Tool:
 def _sampling(fields: Mapping[str, Any]) -> SamplingOptions:
     maximum = "max_completion_tokens" if fields.get("max_completion_tokens") is not None else "max_tokens"
     return SamplingOptions(
-        max_tokens=_number(fields, maximum, int, low=0),
+        max_tokens=_number(fields, maximum, int, low=1),
         temperature=_number(fields, "temperature", float, low=0),
         top_k=_number(fields, "top_k", int, low=-1),
         top_p=_number(fields, "top_p", float, low=0, high=1),
@@ -276,12 +277,16 @@ def _number(
     value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind is int and value != int(value)):
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind is int and not whole):
         raise _invalid(name, "must be a whole number" if kind is int else "must be a number", name)
-    if not (low is None or value >= low) or not (high is None or value <= high) or value != value:
-        limits = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
-        raise _invalid(name, f"is {value:g}; it must be {limits}", name)
+    low, high = _LOWEST if low is None else low, _HIGHEST if high is None else high
+    if not low <= value <= high:
+        raise _invalid(name, f"is {value}; it must be from {low:g} to {high:g}", name)
     return kind(value)
+
+
+_LOWEST, _HIGHEST = -(2.0**63), 2.0**63
 
 
 def _stop(stop: object) -> tuple[str, ...]:

@@ -162,16 +162,19 @@ class Reader:
         return self._learn(("image", role), lambda: self._probe_image(role))
 
     def _probe_image(self, role: str) -> ImageForm | None:
-        """A part has a place when it leaves another trace than no part and than a part of an invented type."""
+        """A part has a place when it leaves a trace between texts and alone, and is not printed as data."""
         one, two = _text_form(_ONE), _text_form(_TWO)
         bare = self._attempt(self._around(role, given([one, two]))) or ""
-        invented = self._attempt(self._around(role, given([one, {"type": _INVENTED}, two])))
+        nothing = self._attempt(self._around(role, given([])))
         forms: tuple[ImageForm, ImageForm] = ("image_url", "image")
         for form in forms:
-            text = self._attempt(self._around(role, given([one, _image_form(ImagePart("data:,"), form), two])))
-            if text is None or text in (bare, invented) or text.count(_ONE) != 1 or text.count(_TWO) != 1:
+            image = _image_form(ImagePart("data:,"), form)
+            text = self._attempt(self._around(role, given([one, image, two])))
+            if text is None or text == bare or text.count(_ONE) != 1 or text.count(_TWO) != 1:
                 continue
-            if not any(text.count(word) > bare.count(word) for word in ("'type'", '"type"', '\\"type')):
+            if any(text.count(word) > bare.count(word) for word in ("'type'", '"type"', '\\"type')):
+                continue
+            if nothing is None or self._attempt(self._around(role, given([image]))) != nothing:
                 return form
         return None
 

@@ -108,16 +108,15 @@ class ChatTemplate:
         the template's own words, TEMPLATE_EXHAUSTED and TEMPLATE_UNSAFE.
         """
         variables: dict[str, Any] = {
-            "messages": GivenList(messages),
-            "add_generation_prompt": add_generation_prompt,
             "bos_token": self.bos,
             "eos_token": self.eos,
             "functions": json.dumps(tools, indent=4, ensure_ascii=False) if self._reads_functions else "[]",
             "datetime": self._date,
         }
+        variables.update(given(extra))
+        variables.update(messages=GivenList(messages), add_generation_prompt=add_generation_prompt)
         if tools:
             variables["tools"] = GivenList(tools)
-        variables.update(given(extra))
         self._environment.budget = Budget(len(messages), size)
         try:
             return "".join(self._template.root_render_func(self._template.new_context(variables)))
