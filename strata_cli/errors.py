@@ -51,8 +51,16 @@ class StrataError(Exception):
         self.hint = hint
         self.param = param
 
+    @property
+    def sentence(self) -> str:
+        """What happened and what to do, in one line."""
+        hint = (self.hint or self.kind.remedy).rstrip(".")
+        if hint[1:2].islower():
+            hint = hint[0].lower() + hint[1:]
+        return f"{self.message.rstrip('.')}; {hint}".replace("\n", " ")
 
-class Interrupted(Exception):  # noqa: N818 - it is no error
+
+class Interrupted(Exception):
     """The user asked to stop; whatever was evaluated is kept."""
 
 

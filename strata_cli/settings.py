@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from os.path import expanduser
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from strata_cli.errors import INVALID_USAGE, StrataError
 
@@ -22,22 +22,45 @@ def path(variables: Mapping[str, str]) -> Path:
     return Path(folder) / "strata" / "config.toml"
 
 
-def defaults(variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Default values per command, from the file's top level and from a table named like the command."""
+def defaults(variables: Mapping[str, str], known: frozenset[str]) -> dict[str, dict[str, Any]]:
+    """Default values per command: the file's top level, its table named like the command, then variables.
+
+    `known` are the parameters that there are; raises INVALID_USAGE for a key that is none of them.
+    """
+    values = _values(variables)
+    shared = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    tables = {key: value for key, value in values.items() if isinstance(value, dict)}
+    for key in (*shared, *(key for table in tables.values() for key in table)):
+        if _parameter(key) not in known:
+            _refuse(key, known, path(variables))
+    said = {"model": model} if (model := variables.get("STRATA_MODEL")) else {}
+    return {
+        command: {_parameter(key): value for key, value in (shared | tables.get(command, {})).items()} | said
+        for command in COMMANDS
+    }
+
+
+COMMANDS = ("chat", "complete", "render")
+
+
+def _values(variables: Mapping[str, str]) -> dict[str, Any]:
     file = path(variables)
     try:
         data = file.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise StrataError(INVALID_USAGE, f"cannot read {file}: {error.strerror}") from None
-    values = _parse(data, file)
-    shared = {_parameter(key): value for key, value in values.items() if not isinstance(value, dict)}
-    tables = {key: value for key, value in values.items() if isinstance(value, dict)}
-    return {
-        command: shared | {_parameter(key): value for key, value in tables.get(command, {}).items()}
-        for command in ("chat", "complete", "render")
-    }
+    return _parse(data, file)
+
+
+def _refuse(key: str, known: frozenset[str], file: Path) -> NoReturn:
+    from difflib import get_close_matches
+
+    names = {name.replace("_", "-") for name in known} | set(_NAMES)
+    close = get_close_matches(key, sorted(names), 1)
+    hint = f"did you mean {close[0]}?" if close else "its keys are the names of options"
+    raise StrataError(INVALID_USAGE, f"{file} sets {key}, which is no option", hint=hint)
 
 
 def _parse(data: bytes, file: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from strata_cli import settings
+from strata_cli.cli.options import parameters
 from strata_cli.errors import INVALID_USAGE, ExitStatus, StrataError
 from tests.shell import Done, strata
 
@@ -46,7 +47,7 @@ def test_flag_before_variable_before_file(config: Path, monkeypatch: pytest.Monk
 def test_a_command_has_its_own_table(config: Path) -> None:
     config.write_text('model = "for-all"\n[render]\nmodel = "for-render"\n[chat]\nmodel = "for-chat"\n')
     assert model_named(config) == "for-render"
-    values = settings.defaults({"STRATA_CONFIG": str(config)})
+    values = settings.defaults({"STRATA_CONFIG": str(config)}, parameters())
     assert {command: table["model"] for command, table in values.items()} == {
         "chat": "for-chat",
         "complete": "for-all",
@@ -66,7 +67,7 @@ def test_options_of_every_kind(config: Path, template: Path) -> None:
 
 def test_names_with_dashes_and_names_that_differ(config: Path) -> None:
     config.write_text('max-tokens = 5\ntemp = 0.5\ntop_k = 3\nstop = ["a", "b"]\nthink = true\n')
-    values = settings.defaults({"STRATA_CONFIG": str(config)})["chat"]
+    values = settings.defaults({"STRATA_CONFIG": str(config)}, parameters())["chat"]
     assert values == {"max_tokens": 5, "temperature": 0.5, "top_k": 3, "stop": ["a", "b"], "think": True}
 
 
@@ -78,13 +79,17 @@ def test_the_command_line_checks_the_file_too(config: Path, template: Path) -> N
 
 
 def test_no_file_is_no_error(config: Path, template: Path) -> None:
-    assert settings.defaults({"STRATA_CONFIG": str(config)}) == {}
+    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == {}
     assert render(config, template).text == "hi"
 
 
 def test_an_empty_file(config: Path) -> None:
     config.touch()
-    assert settings.defaults({"STRATA_CONFIG": str(config)}) == {"chat": {}, "complete": {}, "render": {}}
+    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == {
+        "chat": {},
+        "complete": {},
+        "render": {},
+    }
 
 
 @pytest.mark.parametrize(
@@ -118,3 +123,16 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 )
 def test_where_the_file_is(variables: dict[str, str], path: str) -> None:
     assert settings.path(variables) == Path(path)
+
+
+def test_a_key_that_is_no_option_is_refused(config: Path, template: Path) -> None:
+    config.write_text("tmep = 1\n")
+    done = render(config, template)
+    assert done.status == ExitStatus.USAGE
+    assert "tmep" in done.err and "did you mean temp?" in done.err
+
+
+def test_a_broken_file_does_not_stop_the_help(config: Path) -> None:
+    config.write_text("model = ")
+    assert strata("render", "--help", STRATA_CONFIG=str(config)).status == ExitStatus.OK
+    assert strata("--version", STRATA_CONFIG=str(config)).status == ExitStatus.OK

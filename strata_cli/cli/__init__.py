@@ -8,7 +8,7 @@ from typing import Any
 
 from strata_cli import environment as process
 from strata_cli.environment import Environment, ReaderGone
-from strata_cli.errors import INVALID_USAGE, ExitStatus, Interrupted, StrataError
+from strata_cli.errors import INVALID_USAGE, OUTPUT_FAILED, ExitStatus, Interrupted, StrataError
 
 SIGINT = 2
 
@@ -40,7 +40,7 @@ def run(args: list[str], environment: Environment) -> int:
 
 
 def _run(args: list[str], environment: Environment) -> int:
-    from typer import Exit, TyperException
+    from typer import Abort, Exit, TyperException
 
     from strata_cli.cli.app import build
 
@@ -53,15 +53,20 @@ def _run(args: list[str], environment: Environment) -> int:
     except SystemExit:
         # So Typer ends when a closed pipe is under the help or the version, which it prints itself.
         raise ReaderGone from None
+    except Abort:
+        raise KeyboardInterrupt from None
     except TyperException as error:
         raise _usage_error(error) from None
+    except OSError as error:
+        # Only what Typer prints itself is written past our own streams.
+        raise StrataError(OUTPUT_FAILED, f"the output could not be written: {error.strerror}") from None
 
 
 def _usage_error(error: Any) -> StrataError:
     """Typer's usage errors in our form: one line, a suggestion, the command whose help to read."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "strata"
-    message = error.format_message().split("\n")[0].rstrip(".?")
+    message = " ".join(error.format_message().split()).rstrip(".?")
     for theirs, ours in ((" (Possible options: ", "; did you mean "), (". Did you mean ", "; did you mean ")):
         message = message.replace(theirs, ours).rstrip(")") if theirs in message else message
     return StrataError(INVALID_USAGE, message[:1].lower() + message[1:], hint=f"see {command} --help")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from typer.core import TyperGroup
 
 from strata_cli import __version__
 from strata_cli.cli.command import Command
+from strata_cli.cli.options import parameters
 from strata_cli.settings import defaults
 
 COMMANDS = {
@@ -28,7 +30,9 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 def build(args: list[str], variables: Mapping[str, str]) -> TyperGroup:
     """The program's command group; every command but the one that `args` calls is a name with a sentence."""
     called = next((arg for arg in args if not arg.startswith("-")), None)
-    return _group(lambda name: name == called, dict(_CONTEXT, default_map=defaults(variables)))
+    asks_for_help = called is None or {"-h", "--help"} & set(args)
+    known = {} if asks_for_help else {"default_map": defaults(variables, parameters())}
+    return _group(lambda name: name == called, _CONTEXT | known)
 
 
 def build_all() -> TyperGroup:
@@ -54,10 +58,18 @@ def _group(wanted: Callable[[str], bool], context: dict[str, Any]) -> TyperGroup
         if isinstance(loaded, typer.Typer):
             app.add_typer(loaded, name=name, help=sentence)
         else:
-            app.command(name, cls=Command, help=f"{sentence}\n\n{loaded.__doc__}", short_help=sentence)(loaded)
+            help = "\n\n".join([sentence, *map(_unwrapped_example, cleandoc(loaded.__doc__).split("\n\n"))])
+            app.command(name, cls=Command, help=help, short_help=sentence)(loaded)
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     return group
+
+
+def _unwrapped_example(paragraph: str) -> str:
+    """A paragraph that begins with a lower-case letter is an example, whose lines stay as they are."""
+    if not paragraph[:1].islower():
+        return paragraph
+    return "\b\n" + "\n".join(f"    {line}" for line in paragraph.splitlines())
 
 
 def _unbuilt() -> None:

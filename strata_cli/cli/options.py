@@ -8,7 +8,7 @@ None means that nothing was said on the command line, in the environment or in t
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, Literal
 
 import typer
@@ -31,9 +31,7 @@ class ModelOptions:
 
     model: Annotated[
         str | None,
-        option(
-            "-m", "--model", panel=MODEL, metavar="MODEL", envvar="STRATA_MODEL", help="A GGUF file or a model's name."
-        ),
+        option("-m", "--model", panel=MODEL, metavar="MODEL", help="A GGUF file or a model's name. [STRATA_MODEL]"),
     ] = None
 
 
@@ -259,6 +257,12 @@ class RenderOutputOptions:
     color: Annotated[
         Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour.")
     ] = None
+
+
+def parameters() -> frozenset[str]:
+    """The names of all parameters, which a configuration file may set."""
+    groups = [value for value in globals().values() if isinstance(value, type) and is_dataclass(value)]
+    return frozenset(field.name for group in groups for field in fields(group))
 
 
 def takes(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

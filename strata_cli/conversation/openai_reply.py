@@ -77,5 +77,4 @@ def error(error: StrataError) -> dict[str, Json]:
     """An error object; the message ends with what to do."""
     kind = error.kind
     type_ = "invalid_request_error" if kind.http < 500 else "server_error"
-    message = f"{error.message.rstrip('.')}; {error.hint or kind.remedy}"
-    return {"error": {"type": type_, "code": kind.code, "message": message, "param": error.param}}
+    return {"error": {"type": type_, "code": kind.code, "message": error.sentence, "param": error.param}}

@@ -90,8 +90,4 @@ def _stretch(text: str, kind: str, colour: bool) -> str:
 
 def error_line(error: StrataError) -> str:
     """One line: what happened, then what to do."""
-    message = error.message.rstrip(".").replace("\n", " ")
-    hint = (error.hint or error.kind.remedy).rstrip(".")
-    if hint[1:2].islower():
-        hint = hint[0].lower() + hint[1:]
-    return visible_line(f"strata: {message}; {hint}")
+    return visible_line(f"strata: {error.sentence}")
