@@ -79,7 +79,7 @@ def test_the_command_line_checks_the_file_too(config: Path, template: Path) -> N
 
 
 def test_no_file_is_no_error(config: Path, template: Path) -> None:
-    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == {}
+    assert not any(settings.defaults({"STRATA_CONFIG": str(config)}, parameters()).values())
     assert render(config, template).text == "hi"
 
 
@@ -107,7 +107,7 @@ def test_a_broken_file_is_one_clear_line(config: Path, template: Path, data: byt
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(StrataError) as caught:
-        settings.defaults({"STRATA_CONFIG": str(tmp_path)})
+        settings.defaults({"STRATA_CONFIG": str(tmp_path)}, parameters())
     assert caught.value.kind is INVALID_USAGE
     assert caught.value.message == f"cannot read {tmp_path}: Is a directory"
 
