@@ -161,7 +161,8 @@ def format_room(budget: Budget, pattern: str, arguments: Iterable[object]) -> No
 
 
 def replace_room(budget: Budget, text: str | bytes, old: Any, new: Any, *_: object) -> None:
-    if isinstance(old, type(text)) and isinstance(new, type(text)):
+    kind = str if isinstance(text, str) else bytes
+    if isinstance(old, kind) and isinstance(new, kind):
         budget.room(len(text) + text.count(old) * len(new))  # type: ignore[arg-type]
 
 

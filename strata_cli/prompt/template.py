@@ -7,7 +7,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import BuiltinMethodType, TracebackType
+from types import BuiltinMethodType, MethodType, TracebackType
 from typing import Any
 
 import jinja2
@@ -45,6 +45,7 @@ class GivenList(list):  # type: ignore[type-arg]
 _DICT_ATTRIBUTES = frozenset(dir(Given))
 _PLAIN = frozenset((str, Given, GivenList, list, dict, Namespace, LoopContext))
 _GUARDED = _MUTATORS | _ESCAPES
+_METHODS = frozenset((BuiltinMethodType, MethodType))
 
 
 def given(value: Any) -> Any:
@@ -308,7 +309,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
-        if kind in _PLAIN and attribute[0] != "_" and attribute not in _GUARDED:
+        if kind in _PLAIN and attribute[:1] != "_" and attribute not in _GUARDED:
             try:
                 return getattr(obj, attribute)
             except AttributeError:
@@ -326,7 +327,12 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
         return self._safe(obj, argument, super().getitem(obj, argument))
 
     def _safe(self, obj: Any, attribute: Any, value: Any) -> Any:
-        if attribute in _MUTATORS and isinstance(obj, (Given, GivenList)) and isinstance(value, BuiltinMethodType):
+        if (
+            isinstance(attribute, str)
+            and attribute in _MUTATORS
+            and isinstance(obj, (Given, GivenList))
+            and isinstance(value, BuiltinMethodType)
+        ):
             raise jinja2.sandbox.SecurityError(f"{attribute} would change the conversation")
         return value
 
@@ -334,7 +340,7 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
         raise jinja2.sandbox.SecurityError(f"it reaches for {attribute!r} of {type(obj).__name__!r}")
 
     def wrap_str_format(self, value: Any) -> Any:
-        if type(value) is not BuiltinMethodType or value.__name__ not in _ESCAPES:
+        if type(value) not in _METHODS or value.__name__ not in _ESCAPES:
             return None
         inner = super().wrap_str_format(value)
         if inner is None:
@@ -352,7 +358,9 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = __self.budget
         budget.step(20)
-        if type(__obj) is BuiltinMethodType:
+        if type(__obj) in _METHODS and isinstance(__obj.__self__, LoopContext):
+            budget.walk(args)
+        elif type(__obj) is BuiltinMethodType or (type(__obj) is MethodType and isinstance(__obj.__self__, str)):
             kwargs.pop("_loop_vars", None)
             kwargs.pop("_block_vars", None)
             arguments = costs.method_room(budget, __obj.__name__, __obj.__self__, (*args, *kwargs.values()))
