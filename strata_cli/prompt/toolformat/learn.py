@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from strata_cli.conversation.messages import Json
@@ -29,7 +28,7 @@ from strata_cli.prompt.toolformat.shape import (
 )
 
 NOT_PRINTED = "the template does not show what a tool call looks like; calls in the answer stay text"
-NOT_READABLE = "the template writes tool calls in a form that cannot be told from its text; calls in the answer stay text"
+NOT_READABLE = "the template writes tool calls in a form that cannot be learnt; calls in the answer stay text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,17 @@ def _learn(prober: Prober, source: str) -> Learnt:
         note = NOT_PRINTED if one is None else NOT_READABLE
         return Learnt(outline(prober, source, None, ""), None, note)
     called = prober.turn("", call_of(FIRST), reasoning=REASONING)
-    return Learnt(outline(prober, source, called, found.section[0] or found.call[0]), found)
+    turn = outline(prober, source, called, found.section[0] or found.call[0])
+    return Learnt(turn, _within(turn, found))
+
+
+def _within(turn: Turn, found: ToolFormat) -> ToolFormat:
+    """The format without what ends the content before the calls, which a model may leave out."""
+    opening, closing = found.section
+    for marker in turn.content:
+        if opening.startswith(marker) and marker.strip():
+            return replace(found, section=(opening[len(marker) :].lstrip(), closing))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +89,16 @@ def _format(prober: Prober, one: str) -> ToolFormat | None:
         return recipient
     two = "" if place.many else prober.turn("", call_of(FIRST), call_of(SECOND)) or ""
     first = _place(two, FIRST) or place
-    second = _place(two, SECOND, first.end)
+    second = _place(two, SECOND, first.end, first.body)
     first, text = (place, one) if second is None else (first, two)
     head, gap, tail = text[: first.start], "", text[first.end :]
     if second is not None:
         gap, tail = two[first.end : second.start], two[second.end :]
         first = replace(first, header=_numbered(first.header, second.header))
     body, head, gap, tail = _own(first.body, head, gap, tail)
-    surroundings = _surroundings(_in_message(head), _in_message(gap), tail, prober)
-    section, call, separator = surroundings
+    section, call, separator = _surroundings(_in_message(head), gap, tail, prober)
+    if first.many and not is_marked(section[0]):
+        section = (head[head.rindex(section[0]) :] + "[", section[1])
     lead = _lead(prober, section[0] or call[0])
     body = _with_wrap(prober, body, call[0] or section[0])
     return ToolFormat(body, section, call, separator, lead, first.header, first.many)
@@ -97,8 +107,9 @@ def _format(prober: Prober, one: str) -> ToolFormat | None:
 # Where the call is
 
 
-def _place(text: str, sample: Sample, start: int = 0) -> _Place | None:
-    return _record_place(text, sample, start) or _named_place(text, sample, start)
+def _place(text: str, sample: Sample, start: int = 0, body: Body | None = None) -> _Place | None:
+    """The call's place; `body` is how the arguments of another call in this text are written."""
+    return _record_place(text, sample, start) or _named_place(text, sample, start, body)
 
 
 def _record_place(text: str, sample: Sample, start: int) -> _Place | None:
@@ -142,7 +153,7 @@ def _path(item: Json, wanted: Json) -> Path | None:
     return None
 
 
-def _named_place(text: str, sample: Sample, start: int) -> _Place | None:
+def _named_place(text: str, sample: Sample, start: int, body: Body | None) -> _Place | None:
     """A call whose name stands in the text and whose arguments follow it."""
     key = text.find(sample.key, start)
     name = text.rfind(sample.name, start, max(key, start))
@@ -153,7 +164,7 @@ def _named_place(text: str, sample: Sample, start: int) -> _Place | None:
     value, end = _json_at(text, begin) if begin >= 0 else (None, 0)
     if value == sample.arguments:
         return _headed(text, sample, name, begin, end, Arguments())
-    found = _fields(text, sample, after, key)
+    found = _fields(text, sample, after, key) if body is None else _more_fields(text, sample, key, body)
     if found is None:
         return None
     header_end, end, body = found
@@ -196,8 +207,6 @@ def _differing(one: str, other: str) -> tuple[str, str, str]:
 
 def _fields(text: str, sample: Sample, after: int, key: int) -> tuple[int, int, Body] | None:
     """Where the header ends, where the arguments end, and how each is written."""
-    if not sample.other:
-        return _second_fields(text, sample, after, key)
     value = text.find(sample.text, key)
     other = text.find(sample.other, value)
     number = text.find(str(sample.number), other)
@@ -211,15 +220,17 @@ def _fields(text: str, sample: Sample, after: int, key: int) -> tuple[int, int, 
     if literals is not None:
         return key, end + len(literals.close), literals
     pair, tail = pair.replace(sample.key, KEY), text[end:].replace(sample.other, KEY)
-    opening, closing = common_end(before, pair), common_start(pair, tail)
+    opening = common_end(before, pair)
+    closing = common_start(pair[: len(pair) - len(opening.lstrip())], tail)
     parameters = _parameters(opening, middle, bare, closing)
     return None if parameters is None else (key - len(opening), end, parameters)
 
 
-def _second_fields(text: str, sample: Sample, after: int, key: int) -> tuple[int, int, Body] | None:
-    """The place of a call with one argument; how it is written was seen on the other."""
+def _more_fields(text: str, sample: Sample, key: int, body: Body) -> tuple[int, int, Body] | None:
+    """The same for a call with one argument, of which it is known how it is written."""
+    opening = body.open if isinstance(body, Parameters) else ""
     value = text.find(sample.text, key)
-    return (after, value + len(sample.text), Parameters("", "", "")) if value >= 0 else None
+    return (key - len(opening), value + len(sample.text), body) if value >= 0 else None
 
 
 def _literals(before: str, middle: str, pair: str, bare: str, tail: str) -> Literals | None:
@@ -302,15 +313,13 @@ def _in_message(text: str) -> str:
     return text
 
 
-def _surroundings(
-    head: str, gap: str, tail: str, prober: Prober
-) -> tuple[tuple[str, str], tuple[str, str], str]:
+def _surroundings(head: str, gap: str, tail: str, prober: Prober) -> tuple[tuple[str, str], tuple[str, str], str]:
     """What surrounds all calls, what surrounds each, and what stands between two."""
-    opening = common_end(head, gap) if gap.strip() else ""
-    opening = opening.lstrip()
+    opening = common_end(head, _in_message(gap)).lstrip() if gap.strip() else ""
     rest = gap[: len(gap) - len(opening)]
     closing = common_start(rest, tail)
-    separator = rest[len(closing) :].strip()
+    enveloped = any(envelope.start in rest for envelope in ENVELOPES)
+    separator = "" if enveloped else rest[len(closing) :].strip()
     section = _without_header(head[: len(head) - len(opening)], prober)
     return (section, tail[len(closing) :].strip()), (opening.strip(), closing.strip()), separator
 
@@ -318,8 +327,8 @@ def _surroundings(
 def _without_header(head: str, prober: Prober) -> str:
     """What stands before the first call and is no header of the turn."""
     generation, plain = prober.generation() or "", (prober.turn(CONTENT) or "").partition(CONTENT)[0]
-    shared = max(common_start(head, generation), common_start(head, plain), _in_message(plain), key=len)
-    return head[len(shared) :].strip() if head.startswith(shared) else head.strip()
+    shared = max(common_start(head, generation), common_start(head, plain), key=len)
+    return head[len(shared) :].strip()
 
 
 def _lead(prober: Prober, begin: str) -> str:

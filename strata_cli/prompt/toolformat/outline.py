@@ -33,7 +33,7 @@ def outline(prober: Prober, source: str, called: str | None, begin: str) -> Turn
     family = _family(reasoned, acted, generation, header, source)
     envelope = _envelope(header)
     if envelope is not None:
-        return Turn(family=family, start=generation.lstrip()[-len(_open_end(generation, envelope)) :], envelope=envelope)
+        return Turn(family=family, start=_open_end(generation, envelope), envelope=envelope)
     open_text = _content_open(generation, header, reasoned)
     before = _before(thought, called or "")
     return Turn(
@@ -78,7 +78,8 @@ def _envelope(header: str) -> Envelope | None:
 
 def _open_end(generation: str, envelope: Envelope) -> str:
     """The header that the generation prompt leaves open."""
-    return generation[generation.rindex(envelope.start) :] if envelope.start in generation else ""
+    last = generation[max(generation.rfind(envelope.start), 0) :]
+    return last if last.startswith(envelope.start) and envelope.message not in last else ""
 
 
 def _before(thought: str, called: str) -> str:
@@ -123,7 +124,9 @@ def _content_open(generation: str, header: str, reasoned: str | None) -> str:
     block = last_block(own)
     if block is not None and block.closed is not None:
         own = own[block.closed[1] :]
-    return own.strip() if block is None or block.closed is not None else ""
+    if block is not None and block.closed is None:
+        return ""
+    return "" if generation.endswith(own) else own.strip()
 
 
 def _content(opening: str, after: str, generation: str, begin: str) -> tuple[str, ...]:
@@ -140,4 +143,5 @@ def _closings(after: str) -> tuple[str, ...]:
     parts = pieces(after.strip())[:_LONGEST]
     if not parts or not is_tag(parts[0]):
         return ()
-    return tuple("".join(parts[:end]) for end in range(len(parts), 0, -1) if is_tag(parts[end - 1]))
+    ends = ("".join(parts[:end]) for end in range(len(parts), 0, -1) if is_tag(parts[end - 1]))
+    return tuple(text for text in ends if last_block(text) is None)

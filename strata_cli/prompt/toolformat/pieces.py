@@ -38,22 +38,13 @@ def _same(first: Sequence[str], second: Sequence[str]) -> list[str]:
     return same
 
 
-def beginnings(text: str) -> tuple[str, ...]:
-    """Where a model may begin an opening text: at its first piece, or at a later tag when it leaves the ones before out."""
-    parts = pieces(text.strip())
-    starts = [index for index, piece in enumerate(parts) if index == 0 or piece[0] == "<"]
-    return tuple("".join(parts[index:]) for index in starts)
-
-
 def runs(text: str) -> tuple[str, ...]:
-    """What a model may write of a closing text: every run of its pieces that begins with a tag or with all of it."""
+    """What a model may write of a closing text: every run of its pieces that begins with it or with a tag."""
     parts = pieces(text.strip())[:_LONGEST_CLOSE]
-    starts = [index for index, piece in enumerate(parts) if index == 0 or is_tag(piece)]
-    found = {
-        "".join(parts[start:end]).rstrip() for start in starts for end in range(start + 1, len(parts) + 1)
-        if is_tag(parts[start]) or end == len(parts)
-    }  # fmt: skip
-    return tuple(sorted(found - {""}, key=len, reverse=True))
+    seams = [end for end in range(1, len(parts) + 1) if end == len(parts) or parts[end].isspace() or is_tag(parts[end])]
+    starts = [start for start, piece in enumerate(parts) if start == 0 or is_tag(piece)]
+    found = {"".join(parts[start:end]).rstrip() for start in starts for end in seams if end > start}
+    return tuple(sorted(found, key=lambda run: (-len(run), run)))
 
 
 def blank_before(text: str) -> str:

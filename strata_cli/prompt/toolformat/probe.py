@@ -17,7 +17,7 @@ REASONING = "strataprobereasoning"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call whose words occur nowhere else: `text` is the value under `key`, `number` under `other`, if there is one."""
+    """A call whose words occur nowhere else: `text` stands under `key`, `number` under `other`, if there is one."""
 
     name: str
     id: str
@@ -37,7 +37,7 @@ QUOTED = replace(SECOND, text="a<b>&c\nd\\n'e\"f")
 
 # Words that break a careless parser.
 HARD: JsonObject = {
-    "text": "it's \"so\",\nsaid 語 </tool_call> {x}\\",
+    "text": 'it\'s "so",\nsaid 語 </tool_call> {x}\\',
     "count": 3,
     "share": -2.5,
     "flag": True,
@@ -49,14 +49,15 @@ PLAIN: JsonObject = {"text": "some words", "count": 3}
 
 
 def _tool(name: str, properties: dict[str, Json]) -> Tool:
-    parameters: Json = {"type": "object", "properties": properties}
+    parameters: Json = {"type": "object", "properties": properties, "required": list(properties)}
     return Tool({"type": "function", "function": {"name": name, "description": "a tool", "parameters": parameters}})
 
 
+_TEXT: Json = {"type": "string", "description": "a text"}
 # Templates see simple types only: some loop without end over a bare array or object.
 TOOLS = (
-    _tool(FIRST.name, {FIRST.key: {"type": "string"}, FIRST.other: {"type": "integer"}}),
-    _tool(SECOND.name, {SECOND.key: {"type": "string"}}),
+    _tool(FIRST.name, {FIRST.key: _TEXT, FIRST.other: {"type": "integer", "description": "a number"}}),
+    _tool(SECOND.name, {SECOND.key: _TEXT}),
 )
 CHECKED = tuple(
     _tool(sample.name, {key: {"type": type_of(value)} for key, value in HARD.items()}) for sample in (FIRST, SECOND)
