@@ -54,10 +54,13 @@ class StrataError(Exception):
     @property
     def sentence(self) -> str:
         """What happened and what to do, in one line."""
-        hint = (self.hint or self.kind.remedy).rstrip(".")
-        if hint[1:2].islower():
-            hint = hint[0].lower() + hint[1:]
-        return f"{self.message.rstrip('.')}; {hint}".replace("\n", " ")
+        parts = (self.message, self.hint or self.kind.remedy)
+        return "; ".join(_uncapitalised(part.rstrip(".")) for part in parts).replace("\n", " ")
+
+
+def _uncapitalised(text: str) -> str:
+    """The text as it stands in the middle of a line; a name in capitals stays one."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
 class Interrupted(Exception):

@@ -10,11 +10,12 @@ from typing import Protocol
 
 from strata_cli.cli.opening import random_seed, sampling_of
 from strata_cli.cli.templates import Templates
+from strata_cli.conversation.messages import ImagePart
 from strata_cli.conversation.reply import Figures, Reply
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Engine, Prefill, Timeline
 from strata_cli.environment import Environment
-from strata_cli.errors import Interrupted
+from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.output.terminal.progress import Bar
@@ -54,6 +55,7 @@ class Conversation:
 
     def compose(self, request: Request) -> Prompt:
         assert self.templates is not None
+        refuse_images(request)
         prompt = compose(self.templates.chosen(tools=bool(request.tools)), request)
         return replace(prompt, notes=(*request.notes, *prompt.notes))
 
@@ -113,6 +115,14 @@ class Conversation:
             notes=notes,
             stop_string=outcome.finished.stop_string,
         )
+
+
+def refuse_images(request: Request) -> None:
+    """A template may have a place for an image; the engine evaluates text."""
+    for index, message in enumerate(request.messages):
+        if isinstance(message.content, tuple) and any(isinstance(part, ImagePart) for part in message.content):
+            words = f"messages[{index}] holds an image, and this version evaluates text only"
+            raise StrataError(IMAGES_NOT_SUPPORTED, words, hint="remove the image", param=f"messages[{index}].content")
 
 
 def figures(outcome: Outcome, accounting: Accounting, context: int) -> Figures:
