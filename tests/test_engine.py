@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from strata_cli.engine import ModelOptions, Prefill, Sampling, Timeline, Token
-from strata_cli.engine.llama import LlamaEngine, open_model
+from strata_cli.engine.llama import LlamaEngine, library, open_model
 from strata_cli.environment import Interrupt
 from strata_cli.errors import (
     CONTEXT_LENGTH_EXCEEDED,
@@ -557,6 +560,63 @@ class TestTiny:
         assert timeline.prefill(tokens).reused == 20
 
 
+class TestWalk:
+    """Any order of cuts, continuations and interrupts leaves what a fresh evaluation has."""
+
+    STEPS = st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 120), st.integers(0, 12), st.booleans()), min_size=1, max_size=6
+    )
+
+    @pytest.mark.parametrize("architecture", ["llama", "gemma3", "mamba"])
+    @settings(max_examples=40, deadline=None)
+    @given(steps=STEPS)
+    def test_walk(self, walkers: dict[str, Walker], architecture: str, steps: list[tuple]) -> None:
+        walker = walkers[architecture]
+        timeline, random = walker.engine.timeline(), Random(len(steps))
+        for kept, added, produced, stop in steps:
+            held = list(timeline.tokens)
+            wanted = held[: int(kept * len(held))] + random.choices(range(32, 127), k=added + 1)
+            walker.prefill(timeline, wanted[: 400 - 12], stop)
+            if timeline.tokens:
+                taken(timeline, produced, Sampling(seed=added))
+        if not timeline.tokens:
+            timeline.prefill([40])
+        fresh = walker.engine.timeline()
+        fresh.prefill(timeline.tokens)
+        assert same_distribution(taken(timeline, 1, logprobs=10)[0], taken(fresh, 1, logprobs=10)[0])
+        timeline.close()
+        fresh.close()
+
+
+@dataclass(frozen=True)
+class Walker:
+    engine: LlamaEngine
+    interrupt: Unseen
+
+    def prefill(self, timeline: Timeline, tokens: list[int], stop: bool) -> None:
+        def halfway(done: int, total: int) -> None:
+            if stop and done > total // 2:
+                self.interrupt.set()
+
+        try:
+            timeline.prefill(tokens, halfway)
+            assert list(timeline.tokens) == tokens
+        except Interrupted:
+            assert list(timeline.tokens) == tokens[: len(timeline.tokens)]
+        self.interrupt.clear()
+
+
+@pytest.fixture(scope="module")
+def walkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Walker]]:
+    found = {}
+    for name in ("llama", "gemma3", "mamba"):
+        interrupt = Unseen()
+        found[name] = Walker(opened(written(name, tmp_path_factory), interrupt, context=400), interrupt)
+    yield found
+    for walker in found.values():
+        walker.engine.close()
+
+
 class _Failing:
     """llama.cpp, but for evaluations: these find no room."""
 
@@ -595,6 +655,17 @@ class TestBroken:
         assert error.kind is MODEL_LOAD_FAILED and "unknown model architecture: 'lLaMa'" in error.message
         assert "blk.1.ffn_up.weight" in self.refused(incomplete).message
         assert capfd.readouterr() == ("", "")
+
+    def test_models_that_do_not_continue_a_text(self, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, answer in (
+            ("llama_model_has_encoder", True),
+            ("llama_model_has_decoder", False),
+            ("llama_vocab_type", 0),
+            ("llama_get_memory", None),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(library.load(), name, lambda _, answer=answer: answer)
+                assert self.refused(tiny_model).kind is MODEL_LOAD_FAILED
 
     def test_options(self, tiny_model: Path, tmp_path: Path) -> None:
         for options in (

@@ -133,6 +133,10 @@ class Timeline(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Free the KV cache; closing twice is harmless."""
+        ...
+
 
 class Engine(Protocol):
     """An open model."""
@@ -148,6 +152,10 @@ class Engine(Protocol):
         """The bytes of a token, special tokens as their text."""
         ...
 
-    def timeline(self) -> Timeline: ...
+    def timeline(self) -> Timeline:
+        """A new timeline, with a KV cache of its own."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the model and its timelines; closing twice is harmless, using any of them afterwards a RuntimeError."""
+        ...

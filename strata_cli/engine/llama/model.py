@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -23,6 +24,9 @@ from strata_cli.store.gguf import GgufFile, read_model
 _FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 _TEMPLATE = "tokenizer.chat_template"
 _SAMPLING = "general.sampling."
+# What all of llama.cpp's backends say in one way or another.
+_OUT_OF_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
+_NO_VOCABULARY = 0
 _CPU_ONLY = (
     "There is an NVIDIA GPU here, but llama.cpp was built without CUDA. To use it: "
     'CMAKE_ARGS="-DGGML_CUDA=on" pip install --force-reinstall --no-cache-dir --no-deps '
@@ -98,7 +102,7 @@ class Loaded:
         parameters = api.llama_context_default_params()
         parameters.n_ctx = self.plan.context
         parameters.n_ubatch = self.plan.ubatch
-        parameters.n_batch = max(options.batch or self.plan.ubatch, self.plan.ubatch)
+        parameters.n_batch = options.batch or self.plan.ubatch
         # Only the last token of an evaluation is asked for: this saves a buffer of vocabulary times batch.
         parameters.n_outputs_max = 1
         parameters.n_threads = parameters.n_threads_batch = options.threads or machine.physical_cores()
@@ -111,6 +115,9 @@ class Loaded:
         handle = api.llama_init_from_model(self.model, parameters)
         if not handle:
             raise _failed(options.path, f"no context of {self.plan.context:,} tokens could be made")
+        if not api.llama_get_memory(handle):
+            api.llama_free(handle)
+            raise _failed(options.path, "it does not continue text (it has no memory of it)")
         api.llama_set_abort_callback(handle, self._abort.callback, self._abort.data)
         if self._adapters:
             self._adapt(handle)
@@ -221,8 +228,9 @@ def _load(
         LOG.forget()
         try:
             return _load_once(api, options, plan, devices, interrupt, progress), plan
-        except StrataError:
-            if plan is None or not plan.layers or options.gpu_layers != "auto":
+        except StrataError as error:
+            ours = plan is not None and plan.layers and options.gpu_layers == "auto"
+            if plan is None or not ours or not _OUT_OF_MEMORY.search(error.message):
                 raise
             plan = offload.with_fewer_layers(plan)
 
@@ -245,10 +253,20 @@ def _load_once(
         raise _failed(options.path, "llama.cpp cannot load it")
     try:
         watch.reraise()
+        _check_kind(api, model, options)
         return Loaded(api, model, options, plan, Abort(api, interrupt))
     except BaseException:
         api.llama_model_free(model)
         raise
+
+
+def _check_kind(api: Any, model: int, options: ModelOptions) -> None:
+    """Refuse what would end the process later: models that do not continue a text, and those without a vocabulary."""
+    if api.llama_vocab_type(api.llama_model_get_vocab(model)) == _NO_VOCABULARY:
+        raise _failed(options.path, "it has no vocabulary")
+    continues = api.llama_model_has_decoder(model) and not api.llama_model_has_encoder(model)
+    if not continues or api.llama_model_is_diffusion(model):
+        raise _failed(options.path, "it does not continue text (it encodes, embeds or denoises)")
 
 
 class _Watch:

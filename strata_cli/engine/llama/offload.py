@@ -179,7 +179,8 @@ class Plan:
 
 def plan(model: Shape, options: ModelOptions, free: Sequence[int], memory: int | None) -> Plan:
     """Context, batch and layers for this model; `free` is each device's memory, `memory` the machine's."""
-    ubatch = options.ubatch or min(_ubatch(model, bool(free)), options.batch or _UBATCH)
+    ubatch = options.ubatch or _ubatch(model, bool(free))
+    ubatch = min(ubatch, options.batch or ubatch)
     left = sum(free) - _DEVICE_RESERVE * len(free)
     context = options.context or _default_context(model, options, ubatch, left if free else 0, memory)
     notes = []
