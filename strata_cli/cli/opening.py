@@ -72,12 +72,22 @@ def gpu_layers(text: str | None) -> int | Literal["auto", "all"] | None:
     raise StrataError(INVALID_USAGE, f"-ngl {text} is no number of layers", hint="use auto, all or a number")
 
 
+# The names that model files use for what they recommend.
+_RECOMMENDED = {
+    "temp": ("temperature", float),
+    "top_k": ("top_k", int),
+    "top_p": ("top_p", float),
+    "min_p": ("min_p", float),
+    "penalty_last_n": ("repeat_last_n", int),
+    "penalty_repeat": ("repeat_penalty", float),
+}
+
+
 def sampling_of(info: ModelInfo, requested: Requested, random_seed: Callable[[], int]) -> Sampling:
     """The request's values before the model's recommendation before llama.cpp's defaults; a seed if none was given."""
-    names = {field.name for field in fields(Sampling)}
-    chosen = {name: value for name, value in info.sampling.items() if name in names}
-    said = {name: getattr(requested, name) for name in names}
-    chosen |= {name: value for name, value in said.items() if value is not None}
+    recommended = {name: kind(info.sampling[key]) for key, (name, kind) in _RECOMMENDED.items() if key in info.sampling}
+    said = {field.name: getattr(requested, field.name) for field in fields(Sampling)}
+    chosen = recommended | {name: value for name, value in said.items() if value is not None}
     chosen.setdefault("seed", random_seed())
     return Sampling(**chosen)
 
