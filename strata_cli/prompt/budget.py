@@ -137,6 +137,7 @@ def percent(budget: Budget, left: Any, right: Any) -> Any:
 def percent_room(budget: Budget, pattern: str, arguments: Iterable[object]) -> None:
     """Room for `pattern % arguments`: widths and precisions, also those given as arguments, and the arguments' text."""
     widths = 0
+    budget.step(20)
     arguments = tuple(arguments)
     for specification in _PERCENT.findall(pattern):
         widths += sum(min(int(digits[:12]), 10**12) for digits in _DIGITS.findall(specification))
@@ -148,6 +149,7 @@ def percent_room(budget: Budget, pattern: str, arguments: Iterable[object]) -> N
 
 def format_room(budget: Budget, pattern: str, arguments: Iterable[object]) -> None:
     """Room for `pattern.format(*arguments)`, with widths that may themselves be fields."""
+    budget.step(40)
     arguments = tuple(arguments)
     widths = sum(int(digits[:12]) for digits in _DIGITS.findall(pattern)) if ":" in pattern else 0
     if _NESTED_FIELD.search(pattern):

@@ -6,7 +6,7 @@ import datetime
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from types import BuiltinMethodType, MethodType, TracebackType
 from typing import Any
 
@@ -357,7 +357,10 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = __self.budget
-        budget.step(20)
+        budget.step(20 + len(args))
+        if isinstance(__obj, type):
+            for argument in args:
+                budget.step(len(argument) if isinstance(argument, Sized) else 0)
         if type(__obj) in _METHODS and isinstance(__obj.__self__, LoopContext):
             budget.walk(args)
         elif type(__obj) is BuiltinMethodType or (type(__obj) is MethodType and isinstance(__obj.__self__, str)):
@@ -464,7 +467,7 @@ _DEEP = frozenset(("dictsort", "format", "groupby", "join", "max", "min", "pprin
 
 
 # What some filters cost more than others: per call in steps, and for what they read in multiples of its size.
-_WEIGHT = {"dictsort": 40, "pprint": 100, "sort": 40, "unique": 40, "xmlattr": 60}
+_WEIGHT = {"dictsort": 40, "groupby": 60, "pprint": 100, "sort": 40, "unique": 40, "xmlattr": 60}
 _TIMES = {"pprint": 8, "sort": 3, "striptags": 8, "title": 16, "wordcount": 16, "wordwrap": 16, "xmlattr": 8}
 
 
