@@ -312,6 +312,11 @@ def test_output_starts_where_the_template_leaves_it_not_where_the_user_says() ->
     assert compose(load("opens_reasoning"), Request((said,), assistant_prefix="<think>")).opening.where == "content"
 
 
+def test_a_history_of_blanks_is_no_obstacle() -> None:
+    prompt = compose(load("always_opens"), Request((Message("user", " "),), assistant_prefix="x"))
+    assert prompt.text == "<|user|>\n\n <|eot|><|assistant|>\n\nx"
+
+
 def test_parts_with_images_are_values_too() -> None:
     parts = (TextPart("see"), ImagePart("data:,"))
     prompt = compose(load("images"), Request((Message("user", parts),)))

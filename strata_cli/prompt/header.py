@@ -89,10 +89,20 @@ def on_history(scene: Scene, final: Message, before: str) -> Header:
     kept = history.generation[: history.end]
     if before.startswith(kept):
         return Header(before, history.end)
+    if history.last is None:
+        # Nothing that was said can be marked (it is all blank), so there is no seam to find: the rendering stands.
+        return Header(before, _common(before, kept))
     end = end_of_last(scene.reader, history, final, scene.render(final))
     if end is None or end > len(before):
         raise scene.rewritten("writes the history differently once it follows, and the seam cannot be verified")
     return Header(kept + before[end:], history.end)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next(
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def completed(scene: Scene, header: Header, *, continued: bool) -> Header:
