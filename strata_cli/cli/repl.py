@@ -17,7 +17,7 @@ from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import SamplingOptions as Requested
 from strata_cli.environment import Environment, ReaderGone, die_of, handling, listening
 from strata_cli.errors import INTERNAL_ERROR, MODEL_RUN_FAILED, ExitStatus, Interrupted, StrataError
-from strata_cli.output.terminal.repl import PATH, Reader, edit
+from strata_cli.output.terminal.repl import PATH, PlainReader, Reader, edit, is_dumb
 from strata_cli.output.terminal.screen import Messages
 
 SIGINT = 2
@@ -65,8 +65,8 @@ def begin(
     )
     greet(talk)
     try:
-        # Between two commands Ctrl-C has nothing to stop.
-        with handling({SIGINT: lambda _: None}):
+        # A Ctrl-C right after Enter stops what was asked, although it has not begun.
+        with handling({SIGINT: environment.interrupt.set}):
             return loop(talk, reader_for(talk))
     finally:
         talk.conversation.engine.close()
@@ -81,7 +81,7 @@ def greet(talk: Talk) -> None:
         talk.note("the last message has no answer yet; /continue answers it")
 
 
-def loop(talk: Talk, reader: Reader) -> ExitStatus:
+def loop(talk: Talk, reader: Reader | PlainReader) -> ExitStatus:
     """Until Ctrl-D, /exit, or a second Ctrl-C in a row."""
     clock = talk.environment.clock
     warned, stopped_at = False, None
@@ -138,9 +138,11 @@ def _run(talk: Talk, line: str) -> None:
         talk.failed(StrataError(INTERNAL_ERROR, f"internal error: {type(error).__name__}: {error}"))
 
 
-def reader_for(talk: Talk) -> Reader:
-    commands = {name: command.sentence for command in COMMANDS for name in command.names}
+def reader_for(talk: Talk) -> Reader | PlainReader:
     environment = talk.environment
+    if is_dumb(environment.variables):
+        return PlainReader(environment)
+    commands = {name: command.sentence for command in COMMANDS for name in command.names}
     return Reader(commands, ARGUMENTS, history_file(environment), talk.toolbar, environment.interrupt)
 
 

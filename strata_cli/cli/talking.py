@@ -16,7 +16,7 @@ from strata_cli.engine import Prefill
 from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, line
-from strata_cli.output.terminal.repl import unechoed
+from strata_cli.output.terminal.repl import is_dumb, unechoed
 from strata_cli.output.terminal.screen import Messages, TextAnswer, error_line
 from strata_cli.store.sessions import SessionFile
 
@@ -117,7 +117,7 @@ class Talk:
         shown = TextAnswer(self.environment.stdout)
         coming = Coming(shown, lambda text: self._save_meanwhile(self._left(start, text)), self.environment.clock)
         try:
-            with unechoed(self.environment.stdin):
+            with unechoed(None if is_dumb(self.environment.variables) else self.environment.stdin):
                 outcome = self._generate(start, coming, shown)
         except BaseException as reason:
             if text := coming.text:

@@ -24,7 +24,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from strata_cli.conversation.incoming import decode
-from strata_cli.environment import STOP_SIGNALS, Interrupt, handling
+from strata_cli.environment import STOP_SIGNALS, Environment, Interrupt, handling
 from strata_cli.errors import FILE_NOT_READABLE, Interrupted, StrataError
 from strata_cli.output.terminal.sanitize import visible_line
 
@@ -74,7 +74,11 @@ class Reader:
         return FormattedText([("class:bottom-toolbar", line)])
 
     def _heed(self) -> None:
-        """Let the signals that end the process end the prompt first, which gives the terminal back as it was."""
+        """Let the signals that end the process end the prompt first, which gives the terminal back as it was.
+
+        A Ctrl-C that came before this prompt is over; one that comes after it means what was asked.
+        """
+        self._interrupt.clear()
         if threading.current_thread() is not threading.main_thread():
             return
         app = get_app()
@@ -87,6 +91,37 @@ class Reader:
         for number in STOP_SIGNALS:
             if number != signal.SIGINT and signal.getsignal(number) is not signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(number, leave, number)
+
+
+def is_dumb(variables: Mapping[str, str]) -> bool:
+    """Whether the terminal cannot move its cursor, as far as its name says."""
+    return variables.get("TERM", "").lower() in ("", "dumb", "unknown")
+
+
+class PlainReader:
+    """Asks for one line after another as the terminal itself edits them: for one that can do nothing else."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._rest = b""
+
+    def ask(self) -> str:
+        """One line; raises EOFError at the end and KeyboardInterrupt on Ctrl-C."""
+        with handling({signal.SIGINT: _raise_interrupt}):
+            self._environment.interrupt.clear()
+            self._environment.stdout.text("> ")
+            while b"\n" not in self._rest:
+                data = os.read(self._environment.stdin or 0, 1 << 16)
+                if not data and not self._rest:
+                    self._environment.stdout.text("\n")
+                    raise EOFError
+                self._rest += data or b"\n"
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace")
+
+
+def _raise_interrupt(_: int) -> None:
+    raise KeyboardInterrupt
 
 
 def _keys() -> KeyBindings:
