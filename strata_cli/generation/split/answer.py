@@ -57,7 +57,8 @@ class Splitter:
         begin = self._calls.begin.texts if self._calls is not None else ()
         self._content_marks = Marks((*turn.content, *begin))
         self._opens = Marks(_opens(turn, opening.family))
-        self._bare = format is not None and format.bare
+        self._leads = Marks(turn.leads)
+        self._bare = self._calls.bare if self._calls is not None else _NONE
         self._fresh = True
         self._reader = self._whole(opening, begun=begun)
         next(self._reader)
@@ -174,11 +175,13 @@ class Splitter:
             self._mark()
             yield from self._reasoning(_family_of(opened))
             yield from self._feed.blanks()
+        elif (yield from self._feed.accept(self._leads)):
+            self._mark()
         found = yield from self._feed.which(self._content_marks)
         if found in self._turn.content:
             self._feed.take(len(found))
             self._mark()
-        elif found or (self._bare and (yield from self._feed.peek()) in ("{", "[")):
+        elif found or (yield from self._feed.which(self._bare)):
             yield from self._read_calls()
         else:
             self._say("")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing_extensions import assert_never
 
 from strata_cli.conversation.messages import Tool
+from strata_cli.generation.split.elements import elements_text
 from strata_cli.generation.split.events import (
     CallArguments,
     CallBegan,
@@ -58,7 +59,6 @@ class MissingName(Broken):
 
 
 _FIELD = re.compile(r"[^\s<>{}()\[\]\"'=|,:]*")
-_ONE = re.compile(r"\s*")
 
 
 class Calls:
@@ -78,10 +78,12 @@ class Calls:
         self._openings = Marks(self._opening)
         self._close = Marks(runs(format.call[1]))
         self._section_close = Marks(runs(format.section[1]))
-        self._list_close = Marks("]" if format.many else ())
+        self._list_close = Marks("]" if format.many or format.section[0].endswith("[") else ())
         separator = "," if format.many else format.separator.strip() or (";" if format.bare else "")
         self._separator = Marks((separator,))
-        self.begin = Marks(self._beginnings())
+        self._tags = Marks(format.tags)
+        self.begin = Marks(() if format.bare else self._beginnings())
+        self.bare = Marks(("{", "[", *format.tags) if format.bare else ())
         self._ends = Marks((*self._close.texts, *self._section_close.texts, *self._begins()))
         self._parameters = _ParameterMarks(format) if isinstance(format.body, Parameters) else None
 
@@ -119,6 +121,8 @@ class Calls:
 
     def _first(self) -> Reader[bool]:
         self._feed.record()
+        if (yield from self._feed.accept(self._tags)):
+            yield from self._feed.blanks()
         try:
             if (yield from self._accept_steps(self._section, 0)):
                 yield from self._list_open()
@@ -134,6 +138,8 @@ class Calls:
         yield from self._feed.blanks()
         self._feed.record()
         if (yield from self._feed.accept(self._separator)):
+            yield from self._feed.blanks()
+            self._feed.record()
             return True
         if (yield from self._begins_again()):
             return True
@@ -193,6 +199,8 @@ class Calls:
             yield from self._body()
             self._end()
         except Broken as error:
+            if self._format.bare and self._call.name is None:
+                raise NotACall from None
             yield from self._fail(error)
 
     def _open_call(self) -> Reader[None]:
@@ -223,7 +231,7 @@ class Calls:
                 assert_never(body)
 
     def _fail(self, error: Broken) -> Reader[None]:
-        if not isinstance(error, (Unclosed, MissingName)):
+        if not isinstance(error, Unclosed) and not self._call.whole:
             yield from self._feed.until(self._ends, nothing)
         status: CallStatus = "invalid_json"
         if self._call.unknown:
@@ -241,8 +249,6 @@ class Calls:
 
     def _end(self) -> None:
         call = self._call
-        if call.name is None:
-            raise MissingName
         if call.unknown:
             return self._failed("unknown_tool")
         if not call.argued:
@@ -331,14 +337,10 @@ class Calls:
 
     def _record(self, body: Record) -> Reader[None]:
         yield from self._object_here()
-        try:
-            yield from self._object(body, ())
-            if self._call.name is None:
-                raise MissingName
-        except Broken:
-            if self._format.bare and self._call.name is None:
-                raise NotACall from None
-            raise
+        yield from self._object(body, ())
+        if self._call.name is None:
+            self._call.whole = True
+            raise MissingName
 
     def _object_here(self) -> Reader[None]:
         yield from self._feed.blanks()
@@ -444,8 +446,9 @@ class Calls:
         before = "{"
         while True:
             yield from feed.blanks()
-            if not (yield from feed.accept(marks.open)):
+            if (yield from feed.which(marks.following)) != body.open:
                 break
+            feed.take(len(body.open))
             key = yield from self._parameter_key(body, marks)
             yield from self._parameter_value(body, marks, key, f"{before}{json.dumps(key, ensure_ascii=False)}: ")
             before = ", "
@@ -475,7 +478,8 @@ class Calls:
             return
         parts: list[str] = []
         yield from self._value(ends, parts.append)
-        self._argue(before + json_text("".join(parts), types))
+        text = "".join(parts)
+        self._argue(before + (elements_text(text, body) or json_text(text, types)))
 
     def _value(self, ends: Marks, passed: Callable[[str], None]) -> Reader[None]:
         """Read a value up to the closing after which the call goes on; any other is part of the value."""
@@ -502,15 +506,16 @@ _NOT_TEXT = frozenset(("object", "array", "number", "integer", "boolean", "null"
 
 
 class _OpenCall:
-    """A call while it is read; `held` are arguments that came before the name."""
+    """A call while it is read; `held` are arguments that came before the name; `whole` when its end was read."""
 
-    __slots__ = ("argued", "held", "id", "index", "name", "unknown")
+    __slots__ = ("argued", "held", "id", "index", "name", "unknown", "whole")
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.id: str | None = None
         self.index: int | None = None
         self.unknown = False
+        self.whole = False
         self.argued = False
         self.held: list[str] | None = None
 
@@ -522,7 +527,6 @@ class _ParameterMarks:
         body = format.body
         assert isinstance(body, Parameters)
         self._body = body
-        self.open = Marks((body.open,))
         self.after_key = Marks((body.typed[0] if body.typed else body.middle,))
         self.middle = Marks((body.typed[2],) if body.typed else ())
         self.blank = Marks((body.blanks[0],))

@@ -51,7 +51,7 @@ def learn(reader: Reader) -> Learnt:
 
 def _learn(prober: Prober, source: str) -> Learnt:
     one = prober.turn("", call_of(FIRST)) if prober.calls.printed else None
-    found = None if one is None else _format(prober, one)
+    found = None if one is None else _format(prober, one, source)
     if found is None:
         note = NOT_PRINTED if one is None else NOT_READABLE
         return Learnt(outline(prober, source, None, ""), None, note)
@@ -80,7 +80,7 @@ class _Place:
     many: bool = False
 
 
-def _format(prober: Prober, one: str) -> ToolFormat | None:
+def _format(prober: Prober, one: str, source: str) -> ToolFormat | None:
     place = _place(one, FIRST)
     if place is None:
         return None
@@ -100,8 +100,13 @@ def _format(prober: Prober, one: str) -> ToolFormat | None:
     if first.many and not is_marked(section[0]):
         section = (head[head.rindex(section[0]) :] + "[", section[1])
     lead = _lead(prober, section[0] or call[0])
-    body = _with_wrap(prober, body, call[0] or section[0])
-    return ToolFormat(body, section, call, separator, lead, first.header, first.many)
+    found = ToolFormat(_with_wrap(prober, body), section, call, separator, lead, first.header, first.many)
+    return replace(found, tags=_tags(source)) if found.bare else found
+
+
+def _tags(source: str) -> tuple[str, ...]:
+    """The special tokens that a template's source names."""
+    return tuple(sorted(set(re.findall(r"<\|\w+\|>", source))))
 
 
 # Where the call is
@@ -277,14 +282,14 @@ def _after(text: str, body: Parameters, sample: Sample) -> str:
     return text
 
 
-def _with_wrap(prober: Prober, body: Body, begin: str) -> Body:
+def _with_wrap(prober: Prober, body: Body) -> Body:
     """How a string with quotes and characters of markup is written."""
     text = prober.turn("", call_of(QUOTED)) or ""
     if isinstance(body, Literals):
         return replace(body, raw=body.quote + QUOTED.text + body.quote in text)
-    if not isinstance(body, Parameters) or QUOTED.text not in text:
-        return body
     before, _, after = text.partition(QUOTED.text)
+    if not isinstance(body, Parameters) or QUOTED.key not in before:
+        return body
     middle = body.typed[2] if body.typed is not None else body.middle
     wrapped = before[before.rindex(QUOTED.key) + len(QUOTED.key) :].partition(middle)[2].strip()
     closing = after.partition(body.close.replace(KEY, QUOTED.key))[0].strip()

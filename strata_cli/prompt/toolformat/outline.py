@@ -34,13 +34,17 @@ def outline(prober: Prober, source: str, called: str | None, begin: str) -> Turn
     envelope = _envelope(header)
     if envelope is not None:
         return Turn(family=family, start=_open_end(generation, envelope), envelope=envelope)
-    open_text = _content_open(generation, header, reasoned)
+    own = header[len(common_start(generation, header)) :]
+    lone = _lone_close(own)
+    opening = _content_open(generation, own if reasoned is None else reasoned)
     before = _before(thought, called or "")
+    closing = _closes(family, reasoned, acted)
     return Turn(
         family=family,
         opens=opens(family, _blank_after_open(family, before)),
-        closes=_closes(family, reasoned, acted),
-        content=_content(open_text, after, generation, begin),
+        closes=closing,
+        leads=closing if lone else (),
+        content=_content(opening, lone, after, generation, begin),
         start=begin if begin and generation.endswith(begin) else "",
     )
 
@@ -118,21 +122,24 @@ def _extra(family: Family, acted: str | None) -> tuple[str, ...]:
     return (acted.strip(),)
 
 
-def _content_open(generation: str, header: str, reasoned: str | None) -> str:
-    """What stands before content and is neither the generation prompt's nor part of a reasoning block."""
-    own = reasoned if reasoned is not None else header[len(common_start(generation, header)) :]
+def _lone_close(own: str) -> bool:
+    """Whether a turn begins by closing a block that was not opened in it."""
     block = last_block(own)
-    if block is not None and block.closed is not None:
-        own = own[block.closed[1] :]
-    if block is not None and block.closed is None:
-        return ""
+    return block is not None and block.closed is not None and block.opened is None
+
+
+def _content_open(generation: str, own: str) -> str:
+    """What stands before content and is neither the generation prompt's nor part of a reasoning block."""
+    block = last_block(own)
+    if block is not None:
+        own = own[block.closed[1] :] if block.closed is not None else ""
     return "" if generation.endswith(own) else own.strip()
 
 
-def _content(opening: str, after: str, generation: str, begin: str) -> tuple[str, ...]:
+def _content(opening: str, lone: bool, after: str, generation: str, begin: str) -> tuple[str, ...]:
     """The markers around content, none where it stands in the turn without any."""
     if not opening:
-        return ()
+        return _closings(after) if lone else ()
     if begin and generation.endswith(begin):
         return framed("", begin + opening, "\n")
     return (opening, *_closings(after))

@@ -41,10 +41,15 @@ def _same(first: Sequence[str], second: Sequence[str]) -> list[str]:
 def runs(text: str) -> tuple[str, ...]:
     """What a model may write of a closing text: every run of its pieces that begins with it or with a tag."""
     parts = pieces(text.strip())[:_LONGEST_CLOSE]
-    seams = [end for end in range(1, len(parts) + 1) if end == len(parts) or parts[end].isspace() or is_tag(parts[end])]
+    seams = [end for end in range(1, len(parts) + 1) if _is_seam(parts, end)]
     starts = [start for start, piece in enumerate(parts) if start == 0 or is_tag(piece)]
     found = {"".join(parts[start:end]).rstrip() for start in starts for end in seams if end > start}
     return tuple(sorted(found, key=lambda run: (-len(run), run)))
+
+
+def _is_seam(parts: Sequence[str], end: int) -> bool:
+    """Whether a text may be cut here: beside a tag, before a blank or at its end."""
+    return end == len(parts) or parts[end].isspace() or is_tag(parts[end]) or is_tag(parts[end - 1])
 
 
 def blank_before(text: str) -> str:

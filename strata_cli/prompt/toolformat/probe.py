@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from strata_cli.conversation.messages import Json, JsonObject, Message, Tool, ToolCall
 from strata_cli.errors import StrataError
-from strata_cli.prompt.adapt import Reader
+from strata_cli.prompt.adapt import Calls, Reader
 from strata_cli.prompt.toolformat.schema import type_of
 
 _USER = "strataprobeuser"
@@ -68,12 +68,19 @@ def call_of(sample: Sample, arguments: JsonObject | None = None) -> ToolCall:
     return ToolCall(sample.name, sample.arguments if arguments is None else arguments, sample.id)
 
 
+def _calls(reader: Reader) -> Calls:
+    try:
+        return reader.calls()
+    except StrataError:
+        return Calls()
+
+
 class Prober:
     """Renders assistant turns and cuts away what stands before them."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self.calls = reader.calls()
+        self.calls = _calls(reader)
 
     def generation(self) -> str | None:
         """The generation prompt after the user's words."""

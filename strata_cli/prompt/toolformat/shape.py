@@ -31,13 +31,15 @@ class Turn:
     """The markers of an assistant's turn that are not tool calls.
 
     `opens` and `closes` are the texts that begin and end reasoning, with every amount of the blanks that the template
-    writes around them; `content` are those around the content; `start` is the beginning of a marker with which the
-    generation prompt ends, empty where it ends between markers.
+    writes around them; `leads` are those that a turn without reasoning may begin with; `content` are those around the
+    content; `start` is the beginning of a marker with which the generation prompt ends, empty where it ends between
+    markers.
     """
 
     family: Family | None = None
     opens: tuple[str, ...] = ()
     closes: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
     start: str = ""
     envelope: Envelope | None = None
@@ -117,7 +119,8 @@ class ToolFormat:
     `section` surrounds all calls, `call` each one, `lead` are the blanks between text and the first. `header` is what
     stands after the call's opening up to its arguments, empty for bodies that hold the name. `many` where the calls
     are the items of a JSON list. `recipient` is what stands before the name in an envelope's header, None elsewhere.
-    Everything but the bodies is optional for a parser: models leave closings out.
+    `tags` are special tokens of which one may stand before a bare call. Everything but the bodies is optional for a
+    parser: models leave closings out.
     """
 
     body: Body
@@ -128,6 +131,7 @@ class ToolFormat:
     header: tuple[Field | str, ...] = ()
     many: bool = False
     recipient: str | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def bare(self) -> bool:
