@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 
 class ExitStatus(IntEnum):
@@ -42,7 +43,10 @@ class StrataError(Exception):
     """A failure that a user can understand and act on.
 
     `message` says what happened and where, in one line; `hint` says what to do; `param` names the request's field.
+    `dialect` is set where the answer was to be JSON: the shape in which the error is shown instead.
     """
+
+    dialect: Literal["openai", "anthropic"] | None = None
 
     def __init__(self, kind: Kind, message: str, *, hint: str = "", param: str | None = None) -> None:
         super().__init__(message)

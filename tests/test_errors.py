@@ -136,7 +136,7 @@ RAISED: dict[str, Callable[[Folder], Done]] = {
     "invalid_usage": lambda f: f.chat("--prefx", "Hi"),
     "file_not_readable": lambda f: f.chat("--file", str(f.path / "none")),
     "output_failed": lambda f: f.chat("-o", str(f.path / "none" / "answer"), "Hi"),
-    "not_supported": lambda f: f.ask(HI, n=2),
+    "not_supported": lambda f: f.ask(HI, logit_bias={"1": 1}),
     "context_length_exceeded": lambda f: f.chat("-c", "4", "Hi"),
     "internal_error": internal_error,
     "session_invalid": session_invalid,

@@ -7,7 +7,7 @@ import pytest
 from strata_cli import errors
 from strata_cli.conversation.messages import ImagePart, Message, TextPart, ToolCall
 from strata_cli.conversation.openai import parse
-from strata_cli.conversation.request import SamplingOptions
+from strata_cli.conversation.request import Delivery, SamplingOptions
 from strata_cli.errors import StrataError
 
 USER = {"role": "user", "content": "Hello."}
@@ -130,6 +130,47 @@ def test_tool_choice_none_hides_the_tools() -> None:
     assert parse({"messages": [USER], "tools": tools, "tool_choice": "none"}).tools == ()
 
 
+def test_how_the_answer_is_handed_over() -> None:
+    assert parse({"messages": [USER]}).delivery == Delivery()
+    asked = {
+        "stream": True,
+        "stream_options": {"include_usage": True, "include_obfuscation": False},
+        "n": 2,
+        "logprobs": True,
+        "top_logprobs": 3,
+        "metadata": {"id": "7"},
+    }
+    request = parse({"messages": [USER], **asked})
+    assert request.delivery == Delivery(stream=True, usage=True, choices=2, logprobs=3, metadata={"id": "7"})
+    assert request.notes == ()
+    assert parse({"messages": [USER], "logprobs": True}).delivery.logprobs == 0
+    assert parse({"messages": [USER], "top_logprobs": 0}).delivery.logprobs is None
+    assert parse({"messages": [USER], "stream": False}).delivery.stream is False
+
+
+def test_an_answer_that_comes_back_is_read() -> None:
+    answer = {"role": "assistant", "content": "a", "refusal": None, "annotations": [], "audio": None}
+    assert parse([{**answer, "function_call": None, "tool_calls": None}]).messages == (Message("assistant", "a"),)
+    assert parse([{"role": "assistant", "content": None, "refusal": "No."}]).messages == (Message("assistant", "No."),)
+    parts = [{"type": "refusal", "refusal": "No."}]
+    assert parse([{"role": "assistant", "content": parts}]).messages == (Message("assistant", (TextPart("No."),)),)
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({"content": [{"type": "input_audio", "input_audio": {}}]}, "messages[0].content[0].type"),
+        ({"content": [{"type": "file", "file": {}}]}, "messages[0].content[0].type"),
+        ({"content": None, "function_call": {"name": "f", "arguments": "{}"}}, "messages[0].function_call"),
+        ({"content": None, "audio": {"id": "a"}}, "messages[0].audio"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(message: dict[str, object], param: str) -> None:
+    with pytest.raises(StrataError) as caught:
+        parse([{"role": "assistant", **message}])
+    assert caught.value.kind is errors.NOT_IN_THIS_BUILD and caught.value.param == param
+
+
 @pytest.mark.parametrize(("field", "words"), [("user", "no effect"), ("store", "no effect"), ("colour", "unknown")])
 def test_notes(field: str, words: str) -> None:
     (note,) = parse({"messages": [USER], field: "x"}).notes
@@ -139,9 +180,8 @@ def test_notes(field: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("n", 2),
-        ("stream", True),
-        ("logprobs", True),
+        ("parallel_tool_calls", False),
+        ("verbosity", "low"),
         ("logit_bias", {"5": 1}),
         ("response_format", {"type": "json_object"}),
         ("functions", []),
@@ -213,6 +253,18 @@ def _message(**fields: object) -> dict[str, object]:
         ({"messages": [USER], "max_tokens": 0}, "max_tokens"),
         ({"messages": [USER], "presence_penalty": 3}, "presence_penalty"),
         ({"messages": [USER], "stop": 7}, "stop"),
+        ({"messages": [USER], "n": 0}, "n"),
+        ({"messages": [USER], "n": 129}, "n"),
+        ({"messages": [USER], "n": 10**400}, "n"),
+        ({"messages": [USER], "max_tokens": 1e400}, "max_tokens"),
+        ({"messages": [USER], "stream": 1}, "stream"),
+        ({"messages": [USER], "stream_options": []}, "stream_options"),
+        ({"messages": [USER], "stream_options": {"include_usage": "yes"}}, "stream_options.include_usage"),
+        ({"messages": [USER], "logprobs": 5}, "logprobs"),
+        ({"messages": [USER], "top_logprobs": 5}, "top_logprobs"),
+        ({"messages": [USER], "logprobs": True, "top_logprobs": -1}, "top_logprobs"),
+        ({"messages": [USER], "metadata": "a"}, "metadata"),
+        (_message(refusal=7), "messages[1].refusal"),
         ({"messages": [USER], "stop": ["a", ""]}, "stop"),
     ],
 )  # fmt: skip

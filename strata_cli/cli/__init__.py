@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any
+from typing import Any, Literal
 
 from strata_cli import environment as process
 from strata_cli.environment import Environment, ReaderGone
@@ -92,10 +92,10 @@ def _out_of_memory() -> StrataError:
 def _show(error: StrataError, args: list[str], environment: Environment) -> int:
     """Say what went wrong, once: on stderr, or as JSON on stdout where JSON was asked for."""
     try:
-        if _wants_json(args):
+        if dialect := error.dialect or _dialect(args):
             from strata_cli.output.json import error_text
 
-            environment.stdout.text(error_text(error))
+            environment.stdout.text(error_text(error, dialect))
         else:
             from strata_cli.output.terminal.screen import error_line
 
@@ -105,9 +105,19 @@ def _show(error: StrataError, args: list[str], environment: Environment) -> int:
     return error.kind.status
 
 
-def _wants_json(args: list[str]) -> bool:
-    """Read from the raw arguments, since they may be what is wrong."""
+def _dialect(args: list[str]) -> Literal["openai", "anthropic"] | None:
+    """The shape of an error that comes before a request is known, None where it is to be text.
+
+    Read from the raw arguments, since they may be what is wrong.
+    """
+    if _value(args, "--format") not in ("json", "jsonl"):
+        return None
+    return "anthropic" if _value(args, "--dialect") == "anthropic" else "openai"
+
+
+def _value(args: list[str], option: str) -> str | None:
+    """The last value that the arguments give to an option."""
     before = args[: args.index("--")] if "--" in args else args
-    values = [arg.partition("=")[2] for arg in before if arg.startswith("--format=")]
-    values += [value for arg, value in itertools.pairwise(before) if arg == "--format"]
-    return bool(values) and values[-1] == "json"
+    attached = [arg.partition("=")[2] for arg in before if arg.startswith(f"{option}=")]
+    values = attached + [value for arg, value in itertools.pairwise(before) if arg == option]
+    return values[-1] if values else None

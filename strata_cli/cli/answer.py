@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from strata_cli.cli.opening import random_seed, sampling_of
 from strata_cli.cli.templates import Templates
 from strata_cli.conversation.messages import ImagePart
-from strata_cli.conversation.reply import Figures, Reply
+from strata_cli.conversation.reply import (
+    Began,
+    Ended,
+    Event,
+    Figures,
+    Head,
+    Logprob,
+    ScoredToken,
+    Stopped,
+    Text,
+)
 from strata_cli.conversation.request import Request, SamplingOptions
-from strata_cli.engine import Engine, Prefill, Timeline
+from strata_cli.engine import Engine, Prefill, Timeline, Token
 from strata_cli.environment import Environment
 from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
+from strata_cli.generation.generate import Event as Generated
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
@@ -51,7 +62,6 @@ class Conversation:
     timeline: Timeline
     templates: Templates | None
     quiet: bool
-    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def compose(self, request: Request) -> Prompt:
         assert self.templates is not None
@@ -71,15 +81,13 @@ class Conversation:
 
     def run(self, tokens: Sequence[int], plan: Plan, sink: Sink) -> Outcome:
         """Generate from these tokens, the text going to the sink as it comes; Interrupted only before the first."""
-        bar = Bar(self.environment, "prompt", "tokens", shown=not self.quiet)
         prefill = finished = None
         text: list[str] = []
-        try:
-            for event in generate(self.timeline, tokens, plan, self.environment.clock, bar):
+        with contextlib.closing(self._generated(tokens, plan)) as events:
+            for event in events:
                 match event:
                     case Started():
                         prefill = event.prefill
-                        bar.close()
                     case Delta():
                         text.append(event.text)
                         # A signal that ends a wait for the reader ends the generation too, at its next token.
@@ -87,33 +95,51 @@ class Conversation:
                             sink.write(event.text)
                     case Finished():
                         finished = event
-        finally:
-            bar.close()
         assert prefill is not None and finished is not None
         return Outcome("".join(text), prefill, finished)
 
-    def answer(self, prompt: Prompt, request: Request, sink: Sink) -> Reply:
-        """Answer a composed prompt; what never became a character is shown as one."""
-        tokens, accounting = self.account(prompt)
-        plan = self.plan(request.sampling)
-        outcome = self.run(tokens, plan, sink)
-        if outcome.finished.pending:
-            sink.write(REPLACEMENT)
-            outcome = replace(outcome, text=outcome.text + REPLACEMENT)
-        return self._reply(outcome, accounting, plan.sampling.seed, prompt.notes)
+    def _generated(self, tokens: Sequence[int], plan: Plan) -> Iterator[Generated]:
+        """What the generation brings, with a bar until the prompt is evaluated."""
+        bar = Bar(self.environment, "prompt", "tokens", shown=not self.quiet)
+        try:
+            for event in generate(self.timeline, tokens, plan, self.environment.clock, bar):
+                bar.close()
+                yield event
+        finally:
+            bar.close()
 
-    def _reply(self, outcome: Outcome, accounting: Accounting, seed: int, notes: tuple[str, ...]) -> Reply:
-        created = int(self.environment.wall_clock())
-        return Reply(
-            id=f"chatcmpl-{created}-{next(self.numbers)}",
-            created=created,
+    def answer(self, prompt: Prompt, request: Request) -> Iterator[Event]:
+        """The events of an answer to a composed prompt; Interrupted only before the first of them.
+
+        Each choice after the first has the next seed.
+        """
+        tokens, accounting = self.account(prompt)
+        delivery = request.delivery
+        plan = replace(self.plan(request.sampling), logprobs=delivery.logprobs)
+        counted = Counted(accounting, self.engine.info.context)
+        for number in range(delivery.choices):
+            sampling = replace(plan.sampling, seed=plan.sampling.seed + number)
+            with contextlib.closing(self._generated(tokens, replace(plan, sampling=sampling))) as generated:
+                for event in generated:
+                    counted.push(event)
+                    if not isinstance(event, Started):
+                        yield from said(event, delivery.logprobs)
+                    elif not number:
+                        yield Began(self._head(request, prompt, plan.sampling.seed), counted.figures)
+            if counted.interrupted:
+                break
+        yield Ended(counted.figures)
+
+    def _head(self, request: Request, prompt: Prompt, seed: int) -> Head:
+        return Head(
+            id=os.urandom(12).hex(),
+            created=int(self.environment.wall_clock()),
             model=self.engine.info.name,
-            content=outcome.text,
-            ending=outcome.finished.reason,
-            figures=figures(outcome, accounting, self.engine.info.context),
             seed=seed,
-            notes=notes,
-            stop_string=outcome.finished.stop_string,
+            notes=prompt.notes,
+            metadata=request.delivery.metadata,
+            usage=request.delivery.usage,
+            logprobs=request.delivery.logprobs is not None,
         )
 
 
@@ -125,15 +151,61 @@ def refuse_images(request: Request) -> None:
             raise StrataError(IMAGES_NOT_SUPPORTED, words, hint="remove the image", param=f"messages[{index}].content")
 
 
-def figures(outcome: Outcome, accounting: Accounting, context: int) -> Figures:
-    return Figures(
-        prompt_tokens=accounting.prompt_tokens,
-        prefix_tokens=accounting.prefix_tokens,
-        start_position=accounting.start_position,
-        reused_tokens=outcome.prefill.reused,
-        generated_tokens=outcome.finished.tokens,
-        context_left=max(context - accounting.start_position - outcome.finished.tokens, 0),
-        prefill_seconds=outcome.prefill.seconds,
-        decode_seconds=outcome.finished.decode_seconds,
-        first_token_seconds=outcome.finished.first_token_seconds,
+def said(event: Delta | Finished, top: int | None) -> Iterator[Event]:
+    """What a generation brought, as an answer's events; what never became a character is shown as one."""
+    if isinstance(event, Delta):
+        yield Text(event.text, scored(event.tokens, top))
+        return
+    if event.pending:
+        yield Text(REPLACEMENT)
+    yield Stopped(event.reason, event.stop_string)
+
+
+def scored(tokens: Iterable[Token], top: int | None) -> tuple[ScoredToken, ...]:
+    """Tokens with their logprobs, as an answer carries them."""
+    return tuple(
+        ScoredToken(
+            Logprob(token.data, token.logprob or 0.0),
+            tuple(Logprob(choice.data, choice.logprob) for choice in token.top[:top]),
+        )
+        for token in tokens
     )
+
+
+@dataclass(slots=True)
+class Counted:
+    """The figures of an answer while it comes, choice by choice; what was reused is what the first one found."""
+
+    accounting: Accounting
+    context: int
+    prefills: list[Prefill] = field(default_factory=list)
+    answers: list[Finished] = field(default_factory=list)
+
+    def push(self, event: Generated) -> None:
+        match event:
+            case Started():
+                self.prefills.append(event.prefill)
+            case Finished():
+                self.answers.append(event)
+            case Delta():
+                pass
+
+    @property
+    def interrupted(self) -> bool:
+        return self.answers[-1].reason == "interrupted"
+
+    @property
+    def figures(self) -> Figures:
+        start = self.accounting.start_position
+        longest = max((answer.tokens for answer in self.answers), default=0)
+        return Figures(
+            prompt_tokens=self.accounting.prompt_tokens,
+            prefix_tokens=self.accounting.prefix_tokens,
+            start_position=start,
+            reused_tokens=self.prefills[0].reused,
+            generated_tokens=sum(answer.tokens for answer in self.answers),
+            context_left=max(self.context - start - longest, 0),
+            prefill_seconds=sum(prefill.seconds for prefill in self.prefills),
+            decode_seconds=sum(answer.decode_seconds for answer in self.answers),
+            first_token_seconds=self.answers[0].first_token_seconds if self.answers else 0.0,
+        )

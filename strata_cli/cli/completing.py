@@ -6,12 +6,13 @@ import contextlib
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
-from strata_cli.cli.conversing import Shown
+from strata_cli.cli.conversing import Shown, check_shape, with_output
 from strata_cli.cli.destination import destination
+from strata_cli.cli.input import Asked
 from strata_cli.cli.kept import Kept
 from strata_cli.cli.opening import open_engine, with_sampling
 from strata_cli.cli.options import DeviceOptions, ModelOptions, OutputOptions, RawInputOptions, SamplingOptions
-from strata_cli.conversation.dialogue import Dialogue
+from strata_cli.cli.shape import shape_of
 from strata_cli.conversation.request import Request
 from strata_cli.conversation.request import SamplingOptions as Requested
 from strata_cli.environment import Environment, listening
@@ -32,12 +33,14 @@ def complete(
     """Continue the text of the command line, of a file or of standard input; raises StrataError and Interrupted."""
     messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
     text = incoming.raw_text(environment, incoming.words(words, input.file), input.input or "auto")
-    request = Request(messages=(), sampling=with_sampling(Requested(), sampling)[0])
-    with listening(environment.interrupt), destination(environment, output.output) as stream:
+    request = with_output(Request(messages=(), sampling=with_sampling(Requested(), sampling)[0]), output)
+    asked, kept = Asked(request, shape_of(output.format, input.dialect, None)), Kept()
+    check_shape(asked, output, kept)
+    with asked.shape.errors(), listening(environment.interrupt), destination(environment, output.output) as stream:
         engine = open_engine(environment, messages, model, device, quiet=output.quiet)
         with contextlib.closing(engine):
             conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
-            return Shown(conversation, stream, output, Kept(None, Dialogue())).raw(_raw(text), request)
+            return Shown(conversation, stream, output, kept).composed(_raw(text), asked, echo=text)
 
 
 def _raw(text: str) -> Prompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -21,8 +22,9 @@ from strata_cli.cli.options import (
     SessionOptions,
     TemplateOptions,
 )
+from strata_cli.cli.shape import Shape, shape_of
 from strata_cli.cli.templates import templates_of
-from strata_cli.conversation.reply import Reply
+from strata_cli.conversation.reply import Gathering, Reply, Text
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import CONFLICTING_OPTIONS, ExitStatus, Interrupted, StrataError
@@ -68,19 +70,56 @@ def converse(
     def finish(request: Request) -> Request:
         request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
         options, notes = with_sampling(request.sampling, sampling)
-        request = replace(request, sampling=options, notes=(*request.notes, *notes))
+        request = with_output(replace(request, sampling=options, notes=(*request.notes, *notes)), output)
         check(request)
         return request
 
     said, fields = incoming.words(prompt, input.file), incoming.fields_of(prefill)
-    asked = incoming.asked(environment, said, input, fields, finish, may_be_empty=bool(kept.dialogue.messages))
-    if kept.file is not None and not isinstance(asked, Request):
+    shapes = functools.partial(shape_of, output.format, input.dialect)
+    empty = bool(kept.dialogue.messages)
+    asked = incoming.asked(environment, said, input, fields, finish, shapes, may_be_empty=empty)
+    one = isinstance(asked, incoming.Asked)
+    if one:
+        check_shape(asked, output, kept)
+    elif kept.file is not None:
         raise StrataError(CONFLICTING_OPTIONS, "--session keeps one conversation, and these are JSON lines of many")
-    with listening(environment.interrupt), destination(environment, output.output) as stream:
+    with (
+        asked.shape.errors() if one else contextlib.nullcontext(),
+        listening(environment.interrupt),
+        destination(environment, output.output) as stream,
+    ):
         conversation = opened(model)
         with contextlib.closing(conversation.engine):
             shown = Shown(conversation, stream, output, kept)
-            return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
+            return shown.one(asked) if one else shown.lines(asked)
+
+
+def with_output(request: Request, output: OutputOptions) -> Request:
+    """The request with what the command line says of its answer's form, each replacement a note."""
+    delivery, notes = request.delivery, list(request.notes)
+    if output.logprobs is not None:
+        if delivery.logprobs not in (None, output.logprobs):
+            notes.append(f"the command line's logprobs replaces the request's {delivery.logprobs}")
+        delivery = replace(delivery, logprobs=output.logprobs)
+    if output.format is not None and delivery.stream not in (None, output.format == "jsonl"):
+        asked = "true" if delivery.stream else "false"
+        notes.append(f"the command line's --format {output.format} replaces the request's stream: {asked}")
+    return replace(request, delivery=delivery, notes=tuple(notes))
+
+
+def check_shape(asked: incoming.Asked, output: OutputOptions, kept: Kept) -> None:
+    """Refuse what has no place in the answer's form, before any work."""
+    several = asked.request.delivery.choices > 1
+    with asked.shape.errors():
+        if several and kept.file is not None:
+            raise StrataError(CONFLICTING_OPTIONS, "--session keeps one answer, and n asks for several", param="n")
+        if asked.shape.format != "text":
+            return
+        hint = "add --format json"
+        if output.logprobs is not None:
+            raise StrataError(CONFLICTING_OPTIONS, "--logprobs has no place in text", hint=hint)
+        if several:
+            raise StrataError(CONFLICTING_OPTIONS, "n asks for several answers, and text is one", hint=hint, param="n")
 
 
 def is_talk(
@@ -92,15 +131,8 @@ def is_talk(
 ) -> bool:
     """A conversation begins where a person sits at both ends and nothing was asked yet."""
     asked = prompt or input.file or input.messages or input.input or prefill.continue_final
-    plain = output.output is None and output.format in (None, "text")
+    plain = output.output is None and output.format in (None, "text") and output.logprobs is None
     return not asked and plain and environment.stdin_terminal and environment.stdout.terminal
-
-
-class Nowhere:
-    """A sink for answers that are shown when they are complete."""
-
-    def write(self, text: str) -> None:
-        pass
 
 
 class Shown:
@@ -113,58 +145,71 @@ class Shown:
         self._stream = stream
         self._output = output
 
-    def one(self, request: Request) -> ExitStatus:
-        """Answer one request as text or as a JSON object."""
-        prompt = self._conversation.compose(request)
-        if self._output.format == "json":
-            self._json(prompt, request)
-        else:
-            self._text(prompt, request, echo=prompt.text[prompt.header_end :])
-        return ExitStatus.OK
+    def one(self, asked: incoming.Asked) -> ExitStatus:
+        """Answer one request as text, as a JSON object or as its stream."""
+        prompt = self._conversation.compose(asked.request)
+        return self.composed(prompt, asked, echo=prompt.text[prompt.header_end :])
 
-    def raw(self, prompt: Prompt, request: Request) -> ExitStatus:
-        """Continue raw text, which is all given beginning."""
-        if self._output.format == "json":
-            self._json(prompt, request)
+    def composed(self, prompt: Prompt, asked: incoming.Asked, echo: str) -> ExitStatus:
+        """Answer a composed prompt; `echo` is the given beginning of the answer."""
+        if asked.shape.format == "text":
+            self._text(prompt, asked.request, echo)
         else:
-            self._text(prompt, request, echo=prompt.text)
+            self._json(prompt, asked.request, asked.shape)
         return ExitStatus.OK
 
     def lines(self, asked: Iterator[incoming.Line]) -> ExitStatus:
-        """One JSON line for each request, an error being one too; the status is that of the first error."""
+        """JSON for each request, an error being one line too; the status is that of the first error."""
         status = ExitStatus.OK
         for line in asked:
             try:
                 if isinstance(line.request, StrataError):
                     raise line.request
-                self._json(self._conversation.compose(line.request), line.request)
+                self._json(self._conversation.compose(line.request), line.request, line.shape)
             except StrataError as error:
-                self._stream.text(json.error_text(error))
+                self._stream.text(json.error_text(error, line.shape.dialect))
                 status = status or error.kind.status
         return status
 
-    def _json(self, prompt: Prompt, request: Request) -> None:
-        reply = self._conversation.answer(prompt, request, Nowhere())
+    def _json(self, prompt: Prompt, request: Request, shape: Shape) -> None:
+        gathering = Gathering()
+        with contextlib.closing(self._conversation.answer(prompt, request)) as events:
+            if shape.format == "jsonl":
+                for text in json.stream_texts(gathering.through(events), shape.dialect):
+                    # A signal that ends a wait for the reader ends the generation too, at its next token.
+                    with contextlib.suppress(Interrupted):
+                        self._stream.text(text)
+            else:
+                for _ in gathering.through(events):
+                    pass
+        reply = gathering.reply
         self._kept.keep(request, reply, self._messages)
-        self._stream.text(json.reply_text(reply))
+        if shape.format != "jsonl":
+            self._stream.text(json.reply_text(reply, shape.dialect))
         self._after(reply)
 
     def _text(self, prompt: Prompt, request: Request, echo: str) -> None:
         for note in prompt.notes:
             self._messages.note(note)
-        answer = TextAnswer(self._stream)
+        if request.delivery.logprobs is not None:
+            self._messages.note("logprobs have no place in text; --format json has one")
+        answer, gathering = TextAnswer(self._stream), Gathering()
         try:
             if self._output.echo:
                 answer.write(echo)
-            reply = self._conversation.answer(prompt, request, answer)
-            self._kept.keep(request, reply, self._messages)
+            with contextlib.closing(self._conversation.answer(prompt, request)) as events:
+                for event in gathering.through(events):
+                    if isinstance(event, Text):
+                        with contextlib.suppress(Interrupted):
+                            answer.write(event.text)
+            self._kept.keep(request, gathering.reply, self._messages)
         finally:
             answer.finish()
-        self._after(reply)
+        self._after(gathering.reply)
 
     def _after(self, reply: Reply) -> None:
         if self._output.stats:
             for line in stats(self._conversation.engine.info, reply):
                 self._messages.line(line)
-        if reply.ending == "interrupted":
+        if any(choice.ending == "interrupted" for choice in reply.choices):
             raise Interrupted

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from strata_cli.cli.options import InputOptions, PrefillOptions, TemplateOptions
-from strata_cli.conversation import openai
+from strata_cli.cli.shape import Shape, ShapeOf
+from strata_cli.conversation.dialects import DIALECTS
 from strata_cli.conversation.incoming import decode, kind_of, load_json
 from strata_cli.conversation.messages import Json, Message
 from strata_cli.conversation.request import Request
@@ -30,11 +31,20 @@ WAITING = "strata: waiting for standard input (end it with Ctrl-D, or use --inpu
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A request and how it is answered."""
+
+    request: Request
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a JSON lines input: the request, or the error that this line is."""
+    """One line of a JSON lines input: the request, or the error that this line is, and how it is answered."""
 
     number: int
     request: Request | StrataError
+    shape: Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +149,71 @@ def asked(
     options: InputOptions,
     fields: dict[str, Json],
     finish: Callable[[Request], Request],
+    shape_of: ShapeOf,
     *,
     may_be_empty: bool = False,
-) -> Request | Iterator[Line]:
+) -> Asked | Iterator[Line]:
     """What is asked for: one request, or one a line.
 
     `fields` are laid over each JSON conversation before it is parsed; `finish` adds what the command line says.
 
     Raises INVALID_USAGE when nothing is asked.
     """
+    reader = Reader(fields, finish, shape_of)
     if options.input == "jsonl" and environment.stdin is not None:
-        return _line_requests(lines(environment), fields, finish)
+        return reader.lines(lines(environment))
     sources = _gather(environment, prompt, options)
     if sources.lines is not None:
-        return _line_requests(iter(sources.lines), fields, finish)
-    return finish(_request_of(sources, fields, may_be_empty))
+        return reader.lines(iter(sources.lines))
+    text = _joined(sources.piped, sources.prompt)
+    if sources.conversation is not None:
+        return reader.one(sources.conversation, text)
+    if text is None and not may_be_empty:
+        hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
+        raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
+    shape = shape_of(None)
+    with shape.errors():
+        return Asked(finish(Request(() if text is None else (Message("user", text),))), shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads requests as JSON, with what the command line says of them."""
+
+    fields: dict[str, Json]
+    finish: Callable[[Request], Request]
+    shape_of: ShapeOf
+
+    def one(self, conversation: Json, text: str | None = None) -> Asked:
+        """One request; `text` is one more user's turn."""
+        shape = self.shape_of(conversation)
+        with shape.errors():
+            conversation = self._laid_over(conversation, text)
+            return Asked(self.finish(DIALECTS[shape.dialect].parse(conversation)), shape)
+
+    def _laid_over(self, conversation: Json, text: str | None) -> Json:
+        if isinstance(conversation, list):
+            conversation = {"messages": conversation}
+        if not isinstance(conversation, dict):
+            return conversation
+        conversation = {**conversation, **self.fields}
+        messages = conversation.get("messages")
+        if text is not None and isinstance(messages, list):
+            conversation["messages"] = [*messages, {"role": "user", "content": text}]
+        return conversation
+
+    def lines(self, source: Iterator[bytes]) -> Iterator[Line]:
+        """What is wrong with a line is a value, so that the lines after it are still answered."""
+        for number, data in enumerate(source, start=1):
+            shape, name = self.shape_of(None), f"line {number} of standard input"
+            request: Request | StrataError
+            try:
+                value = load_json(decode(data, name), name)
+                shape = self.shape_of(value)
+                request = self.one(value).request
+            except StrataError as error:
+                request = error
+            yield Line(number, request, shape)
 
 
 def _gather(environment: Environment, prompt: str | None, options: InputOptions) -> Sources:
@@ -182,54 +242,11 @@ def _piped(environment: Environment, kind: str) -> str | None:
     return None if kind == "auto" and not text else text
 
 
-def _request_of(sources: Sources, fields: dict[str, Json], may_be_empty: bool) -> Request:
-    text = _joined(sources.piped, sources.prompt)
-    if sources.conversation is not None:
-        request = parse(sources.conversation, fields)
-        return request if text is None else _with_user_turn(request, text)
-    if text is None and may_be_empty:
-        return Request(messages=())
-    if text is None:
-        hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
-        raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
-    return Request(messages=(Message("user", text),))
-
-
 def _joined(piped: str | None, prompt: str | None) -> str | None:
     if piped is None or prompt is None:
         return prompt if piped is None else piped
     gap = "" if piped.endswith("\n\n") else "\n" if piped.endswith("\n") else "\n\n"
     return f"{piped}{gap}{prompt}"
-
-
-def _with_user_turn(request: Request, text: str) -> Request:
-    return replace(request, messages=(*request.messages, Message("user", text)))
-
-
-def parse(conversation: Json, fields: dict[str, Json]) -> Request:
-    """A request from JSON, with `fields` laid over it."""
-    if fields and isinstance(conversation, list):
-        conversation = {"messages": conversation}
-    if isinstance(conversation, dict):
-        conversation = {**conversation, **fields}
-    return openai.parse(conversation)
-
-
-def _line_requests(
-    source: Iterator[bytes], fields: dict[str, Json], finish: Callable[[Request], Request]
-) -> Iterator[Line]:
-    for number, line in enumerate(source, start=1):
-        yield Line(number, _line_request(line, f"line {number} of standard input", fields, finish))
-
-
-def _line_request(
-    line: bytes, source: str, fields: dict[str, Json], finish: Callable[[Request], Request]
-) -> Request | StrataError:
-    """What is wrong with a line is a value, so that the lines after it are still answered."""
-    try:
-        return finish(parse(load_json(decode(line, source), source), fields))
-    except StrataError as error:
-        return error
 
 
 def with_options(

@@ -22,6 +22,10 @@ MODEL, CONTEXT, PREFILL, SAMPLING = "Model", "Context and device", "Prefill", "S
 INPUT, TEMPLATE, OUTPUT = "Input", "Template", "Output"
 
 Switch = Literal["auto", "on", "off"]
+DialectChoice = Annotated[
+    Literal["auto", "openai", "anthropic"] | None,
+    option("--dialect", panel=INPUT, help="Whose JSON comes and goes; auto sees it from the request. [auto]"),
+]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 
 
@@ -118,6 +122,7 @@ class InputOptions:
         Literal["auto", "text", "json", "jsonl", "none"] | None,
         option("--input", panel=INPUT, help="What standard input holds; none leaves it alone."),
     ] = None
+    dialect: DialectChoice = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,6 +146,7 @@ class RawInputOptions:
         Literal["auto", "text", "none"] | None,
         option("--input", panel=INPUT, help="What standard input holds; none leaves it alone."),
     ] = None
+    dialect: DialectChoice = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,7 +236,14 @@ class OutputOptions:
     output: Annotated[
         str | None, option("-o", "--output", panel=OUTPUT, metavar="FILE", help="Write the answer to a file.")
     ] = None
-    format: Annotated[Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written.")] = None
+    format: Annotated[
+        Literal["text", "json", "jsonl"] | None,
+        option("--format", panel=OUTPUT, help="What is written; jsonl is the answer's stream, an event a line."),
+    ] = None
+    logprobs: Annotated[
+        int | None,
+        option("--logprobs", panel=OUTPUT, metavar="N", min=0, help="In JSON, each token with the N likeliest."),
+    ] = None
     echo: Annotated[bool, option("--echo", panel=OUTPUT, help="Write the prefix before its continuation.")] = False
     stats: Annotated[bool, option("--stats", panel=OUTPUT, help="Speeds and counts, on standard error.")] = False
     debug: Annotated[

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from strata_cli.conversation.messages import Json
@@ -40,10 +42,18 @@ def _named(data: bytes) -> str:
     return f"byte 0x{data[0]:02x}" if data else "the end of the input"
 
 
+DEEPEST = 200
+"""How many lists and objects may lie in each other. What reads a value goes down with it, and has a stack that ends."""
+
+
 def load_json(text: str, source: str) -> Json:
-    """Parse one JSON value; raises INVALID_JSON with line and column. NaN and infinities are no JSON."""
+    """Parse one JSON value; raises INVALID_JSON with line and column.
+
+    What two programs could read in two ways is refused: NaN and infinities, numbers beyond a float's, and an object
+    that has a key twice.
+    """
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise StrataError(
             INVALID_JSON, f"{source} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -52,10 +62,42 @@ def load_json(text: str, source: str) -> Json:
         raise StrataError(INVALID_JSON, f"{source} is nested too deeply") from None
     except ValueError as error:
         raise StrataError(INVALID_JSON, f"{source} is not valid JSON: {error}") from None
+    # Only what has so many brackets can lie so deep.
+    if text.count("[") + text.count("{") > DEEPEST and _deeper(value):
+        raise StrataError(INVALID_JSON, f"{source} is nested too deeply, in more than {DEEPEST} levels")
+    return value
 
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (math.inf, -math.inf):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _object(pairs: list[tuple[str, Json]]) -> Json:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"an object has the key {twice[:40]!r} twice")
+    return value
+
+
+def _deeper(value: Json) -> bool:
+    """Whether a value is deeper than it may be, found out level by level."""
+    level = _holders([value])
+    for _ in range(DEEPEST):
+        level = _holders(item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer))
+    return bool(level)
+
+
+def _holders(values: Iterable[Json]) -> list[list[Json] | dict[str, Json]]:
+    return [value for value in values if isinstance(value, (list, dict))]
 
 
 def kind_of(text: str) -> Kind:

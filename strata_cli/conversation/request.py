@@ -25,6 +25,22 @@ class SamplingOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """How the answer is handed over.
+
+    `stream` and `usage` (in a stream) are None where the request says nothing of them; `choices` counts the answers;
+    `logprobs` is None, or how many of the likeliest tokens are named beside each token, 0 and up; `metadata` comes back
+    as it is.
+    """
+
+    stream: bool | None = None
+    usage: bool | None = None
+    choices: int = 1
+    logprobs: int | None = None
+    metadata: JsonObject = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One request. The four fields that begin the answer follow PREFILL's words:
 
@@ -41,4 +57,5 @@ class Request:
     add_generation_prompt: bool = True
     template_kwargs: JsonObject = field(default_factory=lambda: NOTHING)
     sampling: SamplingOptions = field(default=SamplingOptions())
+    delivery: Delivery = field(default=Delivery())
     notes: tuple[str, ...] = ()

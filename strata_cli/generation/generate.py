@@ -5,6 +5,7 @@ Not streaming is a fold over this stream; nothing else generates.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,9 +27,13 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """New text of the answer, never empty."""
+    """New text of the answer, and the tokens that begin in it where logprobs were asked for.
+
+    The text is empty only where the last tokens come without any: those of a character that never became whole.
+    """
 
     text: str
+    tokens: tuple[Token, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,15 @@ Event: TypeAlias = Started | Delta | Finished
 class Plan:
     """How an answer is generated; `max_tokens` None means up to the end of the context.
 
-    `pending` are the bytes of a character that the text before left incomplete.
+    `pending` are the bytes of a character that the text before left incomplete. `logprobs` is None, or the number of
+    likeliest tokens that each token comes with, 0 and up.
     """
 
     sampling: Sampling
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     pending: bytes = b""
+    logprobs: int | None = None
 
 
 def generate(
@@ -80,16 +87,19 @@ def generate(
     answer = _Answer(plan)
     start = first = clock()
     if plan.max_tokens != 0:
-        with closing(timeline.decode(plan.sampling)) as decoded:
+        # Without a likeliest token the engine gives no logprob of the chosen one either.
+        wanted = 0 if plan.logprobs is None else max(plan.logprobs, 1)
+        with closing(timeline.decode(plan.sampling, logprobs=wanted)) as decoded:
             for token in _until_interrupted(decoded, answer):
                 if not answer.tokens:
                     first = clock()
                 if text := answer.take(token):
-                    yield Delta(text)
+                    yield Delta(text, answer.began(text))
                 if answer.reason is not None:
                     break
-    if text := answer.finish():
-        yield Delta(text)
+    text, rest = answer.finish()
+    if text or rest:
+        yield Delta(text, rest)
     yield answer.finished(first - began if answer.tokens else 0.0, clock() - start)
 
 
@@ -109,6 +119,7 @@ class _Answer:
         self._utf8.push(plan.pending)
         self._stops = StopStrings(plan.stop)
         self._ids: list[int] = []
+        self._scored = None if plan.logprobs is None else _Scored()
         self.tokens = 0
         self.reason: FinishReason | None = None
 
@@ -118,15 +129,27 @@ class _Answer:
             self.reason = "stop"
             return ""
         self._ids.append(token.id)
-        text = self._stops.push(self._utf8.push(token.data))
+        decoded = self._utf8.push(token.data)
+        if self._scored is not None:
+            self._scored.push(token, decoded)
+        text = self._stops.push(decoded)
         if self._stops.found is not None:
             self.reason = "stop_string"
         elif self._limit is not None and self.tokens >= self._limit:
             self.reason = "length"
         return text
 
-    def finish(self) -> str:
-        return self._stops.finish()
+    def began(self, text: str) -> tuple[Token, ...]:
+        """The tokens that begin in this text, which is the next to be shown."""
+        return () if self._scored is None else self._scored.shown(text)
+
+    def finish(self) -> tuple[str, tuple[Token, ...]]:
+        """What was held back; the tokens that a stop string begins with or follows are no part of the answer."""
+        text = self._stops.finish()
+        tokens = self.began(text)
+        if self._scored is not None and self._stops.found is None:
+            tokens += self._scored.rest()
+        return text, tokens
 
     def finished(self, first_token_seconds: float, decode_seconds: float) -> Finished:
         return Finished(
@@ -138,3 +161,28 @@ class _Answer:
             first_token_seconds=first_token_seconds,
             decode_seconds=decode_seconds,
         )
+
+
+class _Scored:
+    """Tokens with logprobs, each kept until the text is shown in which it begins.
+
+    A token's place is the number of characters before it; one that begins inside of a character begins at it.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, Token]] = deque()
+        self._decoded = self._shown = 0
+
+    def push(self, token: Token, text: str) -> None:
+        self._waiting.append((self._decoded, token))
+        self._decoded += len(text)
+
+    def shown(self, text: str) -> tuple[Token, ...]:
+        self._shown += len(text)
+        tokens = []
+        while self._waiting and self._waiting[0][0] < self._shown:
+            tokens.append(self._waiting.popleft()[1])
+        return tuple(tokens)
+
+    def rest(self) -> tuple[Token, ...]:
+        return tuple(token for _, token in self._waiting)

@@ -1,12 +1,13 @@
-"""Answers and errors as JSON text, one value a line."""
+"""Answers, their streams and errors as JSON text in a dialect's shape, one value a line."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 
-from strata_cli.conversation import openai_reply
+from strata_cli.conversation.dialects import DIALECTS, Dialect
 from strata_cli.conversation.messages import JsonObject
-from strata_cli.conversation.reply import Reply
+from strata_cli.conversation.reply import Event, Reply
 from strata_cli.errors import StrataError
 
 
@@ -24,9 +25,14 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def reply_text(reply: Reply) -> str:
-    return line(openai_reply.reply(reply))
+def reply_text(reply: Reply, dialect: Dialect) -> str:
+    return line(DIALECTS[dialect].reply(reply))
 
 
-def error_text(error: StrataError) -> str:
-    return line(openai_reply.error(error))
+def stream_texts(events: Iterable[Event], dialect: Dialect) -> Iterator[str]:
+    """The stream's lines, each as soon as the event that brings it is there."""
+    return map(line, DIALECTS[dialect].stream(events))
+
+
+def error_text(error: StrataError, dialect: Dialect = "openai") -> str:
+    return line(DIALECTS[dialect].error(error))
