@@ -15,6 +15,7 @@ from strata_cli.cli.commands import COMMANDS, Leave
 from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.messages import Message
 from strata_cli.errors import MODEL_RUN_FAILED, OUTPUT_FAILED, StrataError
+from strata_cli.output.terminal.picture import picture
 from strata_cli.store.sessions import SessionFile
 from tests import tiny
 from tests.desk import Desk, desk_over
@@ -351,17 +352,17 @@ def test_tokens_and_prompt(desk: Desk) -> None:
     total = len(desk.talk.dialogue.draft.tokens) if desk.talk.dialogue.draft else 0
     assert "assistant prefill: 2 tokens (prompt " in said and f"context: {total} of 2000 tokens used" in said
     desk("/prompt")
-    assert desk.out.shown == desk.talk.conversation.compose(desk.talk.request()).text.translate(VISIBLE) + "\n"
-    assert desk.out.shown.startswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nthe next")
-
-
-VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
+    shown, _, legend = desk.out.shown.rstrip("\n").rpartition("\n")
+    prompt = desk.talk.conversation.compose(desk.talk.request())
+    assert shown == picture(prompt, (), colour=False).rstrip("\n").rpartition("\n")[0]
+    assert shown.startswith("<|im_start|>user↵\nHi<|im_end|>↵\n<|im_start|>assistant↵\n▸the next")
+    assert legend.endswith(" tokens")
 
 
 def test_the_prompt_of_a_finished_conversation_is_the_history(short: Desk) -> None:
     short.limit(None)
     short("Hi", "/prompt")
-    assert short.out.shown.endswith("<|im_end|>\n\n")
+    assert "<|im_end|>↵\n\n" in short.out.shown and "▸" not in short.out.shown
 
 
 def test_copy_goes_to_the_terminal_where_there_is_no_display(desk: Desk) -> None:

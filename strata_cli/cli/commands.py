@@ -26,7 +26,7 @@ from strata_cli.errors import (
 )
 from strata_cli.generation import accounting
 from strata_cli.output.terminal.clipboard import copy
-from strata_cli.output.terminal.screen import coloured_prompt
+from strata_cli.output.terminal.picture import picture
 from strata_cli.store.sessions import SessionFile
 
 SIGINT = 2
@@ -245,8 +245,9 @@ def _prompt(talk: Talk, _: str) -> None:
     if not talk.dialogue.messages:
         raise StrataError(INVALID_USAGE, "nothing was said yet", hint="say something first")
     prompt = talk.conversation.compose(talk.standing())
-    stream = talk.environment.stdout
-    stream.text(coloured_prompt(prompt.text, prompt.spans, colour=talk.environment.colour(stream)) + "\n")
+    engine, stream = talk.conversation.engine, talk.environment.stdout
+    tokens = [engine.token_bytes(token) for token in engine.tokenize(prompt.text)]
+    stream.text(picture(prompt, tokens, colour=talk.environment.colour(stream)))
 
 
 def _copy(talk: Talk, _: str) -> None:

@@ -18,7 +18,6 @@ from strata_cli.cli.options import (
     TemplateOptions,
     TokenTextOptions,
 )
-from strata_cli.cli.shape import Shape, spoken
 from strata_cli.cli.templates import Templates, templates_of
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request
@@ -26,7 +25,8 @@ from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import ExitStatus, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.output import json
-from strata_cli.output.terminal.screen import Messages, coloured_prompt
+from strata_cli.output.terminal.picture import picture
+from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, check, compose
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Rendering:
     prompt: Prompt
     tokens: list[int] | None
     accounting: Accounting | None
+    token_texts: tuple[bytes, ...] = ()
 
     def value(self) -> dict[str, Json]:
         """As JSON: character positions for the spans, token counts for the prefill."""
@@ -75,19 +76,14 @@ def render(
         check(request)
         return request
 
-    def shape_of(value: Json) -> Shape:
-        return Shape(output.format or "text", spoken(input.dialect, value))
-
-    said, fields = incoming.words(words, input.file), incoming.fields_of(prefill)
-    asked = incoming.asked(environment, said, input, fields, finish, shape_of)
+    asked = incoming.asked(environment, incoming.words(words, input.file), input, incoming.fields_of(prefill), finish)
     with (
-        asked.shape.errors() if isinstance(asked, incoming.Asked) else contextlib.nullcontext(),
         listening(environment.interrupt),
         destination(environment, output.output) as stream,
         _opened(environment, messages, model, template, token_texts) as (templates, engine),
     ):
         shown = _Shown(environment, messages, stream, output, _renderer(templates, engine))
-        return shown.one(asked.request) if isinstance(asked, incoming.Asked) else shown.lines(asked)
+        return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
 
 
 @contextlib.contextmanager
@@ -121,7 +117,8 @@ def _renderer(templates: Templates, engine: Engine | None) -> Callable[[Request]
         prompt = replace(prompt, notes=(*request.notes, *prompt.notes))
         if engine is None:
             return Rendering(prompt, None, None)
-        return Rendering(prompt, *account(engine.tokenize, prompt))
+        tokens, accounting = account(engine.tokenize, prompt)
+        return Rendering(prompt, tokens, accounting, tuple(map(engine.token_bytes, tokens)))
 
     return rendered
 
@@ -154,14 +151,14 @@ class _Shown:
             continued = rendering.prompt.kind == "continuation"
             self._messages.debug(line(rendering.accounting, continued=continued))
             self._messages.debug(f"tokens: {' '.join(map(str, rendering.tokens or ()))}")
-        self._stream.text(self._text(rendering.prompt))
+        self._stream.text(self._text(rendering))
         return ExitStatus.OK
 
-    def _text(self, prompt: Prompt) -> str:
+    def _text(self, rendering: Rendering) -> str:
         """Exactly the prompt, unless a person looks at it."""
         if not self._stream.terminal and not self._colour:
-            return prompt.text
-        return coloured_prompt(prompt.text, prompt.spans, colour=self._colour) + "\n"
+            return rendering.prompt.text
+        return picture(rendering.prompt, rendering.token_texts, colour=self._colour)
 
     def lines(self, asked: Iterator[incoming.Line]) -> ExitStatus:
         status = ExitStatus.OK
@@ -171,6 +168,6 @@ class _Shown:
                     raise asked_line.request
                 self._stream.text(json.line(self._rendered(asked_line.request).value()))
             except StrataError as error:
-                self._stream.text(json.error_text(error, asked_line.shape.dialect))
+                self._stream.text(json.error_text(error))
                 status = status or error.kind.status
         return status

@@ -17,7 +17,7 @@ from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, line
 from strata_cli.output.terminal.repl import is_dumb, unechoed
-from strata_cli.output.terminal.screen import Messages, TextAnswer, error_line
+from strata_cli.output.terminal.screen import Answer, Messages, answer_on, error_line
 from strata_cli.store.sessions import SessionFile
 
 EVERY = 1.0
@@ -38,7 +38,7 @@ class Start:
 class Coming:
     """An answer while it comes: shown at once, and saved from time to time."""
 
-    def __init__(self, shown: TextAnswer, save: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(self, shown: Answer, save: Callable[[str], None], clock: Callable[[], float]) -> None:
         self._shown, self._save, self._clock = shown, save, clock
         self._saved = clock()
         self._pieces: list[str] = []
@@ -71,6 +71,8 @@ class Talk:
     dialogue: Dialogue = field(default_factory=Dialogue)
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     template_kwargs: dict[str, Json] = field(default_factory=dict)
+    raw: bool = False
+    colour: str = "auto"
     session: SessionFile | None = None
     files: dict[str, SessionFile] = field(default_factory=dict)
     before_clear: Dialogue | None = None
@@ -114,7 +116,7 @@ class Talk:
         """Let the model go on from where the dialogue stands, and keep what comes, however it ends."""
         start = self.start()
         self.accounting, self.continued = start.accounting, start.continued
-        shown = TextAnswer(self.environment.stdout)
+        shown = answer_on(self.environment, self.environment.stdout, raw=self.raw, colour=self.colour)
         coming = Coming(shown, lambda text: self._save_meanwhile(self._left(start, text)), self.environment.clock)
         try:
             with unechoed(None if is_dumb(self.environment.variables) else self.environment.stdin):
@@ -129,9 +131,9 @@ class Talk:
         self._keep(start, outcome)
         self._report(start, outcome)
 
-    def _generate(self, start: Start, coming: Coming, shown: TextAnswer) -> Outcome:
+    def _generate(self, start: Start, coming: Coming, shown: Answer) -> Outcome:
         plan = self.conversation.plan(self.sampling, start.pending)
-        shown.write(last_line(start.begun))
+        shown.begin(start.begun, last_line(start.begun))
         try:
             return self.conversation.run(start.tokens, plan, coming)
         finally:

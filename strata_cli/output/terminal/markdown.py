@@ -14,15 +14,12 @@ from strata_cli.output.terminal.inline import DIM, Inline
 from strata_cli.output.terminal.line import Line, closes, read_line, unquoted
 from strata_cli.output.terminal.sanitize import visible
 from strata_cli.output.terminal.table import is_delimiter, records, table
-from strata_cli.output.terminal.wrap import Piece, Wrap, cells, drawn, width
+from strata_cli.output.terminal.wrap import ERASE, GIVEN, Piece, Wrap, cells, drawn, width
 
-GIVEN = "1;36"
-"""What was given of an answer, beside what the model wrote."""
 RULE = 40
 """Columns of the line between two parts, and around code, where there is room."""
 PART = 200
 """Characters of a line of code after which it is drawn without its end."""
-_ERASE = "\r\x1b[2K"
 
 
 class Markdown:
@@ -228,7 +225,7 @@ class Markdown:
         """Send what is certain, and the row of a table that is coming."""
         text, preview = self._wrap.take(), self._row_to_come()
         if text or preview != self._preview:
-            erased = _ERASE if self._preview else ""
+            erased = ERASE if self._preview else ""
             self._send(erased + text + drawn([(preview, DIM)]))
             self._preview = preview
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from strata_cli.environment import Environment, Stream
 from strata_cli.errors import StrataError
+from strata_cli.output.terminal.reasoning import Reasoning, Thinking
 from strata_cli.output.terminal.sanitize import visible, visible_line
+from strata_cli.output.terminal.wrap import GIVEN
 
 
 class TextAnswer:
     """Writes text as it comes and ends it with a newline. On a terminal it shows control characters, elsewhere not."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, *, colour: bool = False) -> None:
         self._stream = stream
+        self._colour = colour
         self._last = "\n"
+
+    def begin(self, text: str, shown: str | None = None) -> None:
+        """What is given of the answer, or `shown` instead: for a person at a terminal, and for nobody else."""
+        text = visible(text if shown is None else shown)
+        if text and self._stream.terminal:
+            self._stream.text(f"\x1b[{GIVEN}m{text}\x1b[0m" if self._colour else text)
+            self._last = text[-1]
 
     def write(self, text: str) -> None:
         if not text:
@@ -30,6 +39,59 @@ class TextAnswer:
             self._last = "\n"
 
 
+class Text(Protocol):
+    """Where an answer's own text goes."""
+
+    def begin(self, text: str, shown: str | None = None) -> None: ...
+    def write(self, text: str) -> None: ...
+    def finish(self) -> None: ...
+
+
+class Answer:
+    """An answer on the screen: its text, and its reasoning beside it, never on one line where both are seen."""
+
+    def __init__(self, text: Text, reasoning: Reasoning) -> None:
+        self._text = text
+        self._reasoning = reasoning
+
+    def begin(self, text: str, shown: str | None = None) -> None:
+        self._text.begin(text, shown)
+
+    def write(self, text: str) -> None:
+        if text:
+            self._reasoning.finish()
+            self._text.write(text)
+
+    def write_reasoning(self, text: str) -> None:
+        if text:
+            if self._reasoning.visible:
+                self._text.finish()
+            self._reasoning.write(text)
+
+    def finish(self) -> None:
+        """End the last lines; safe to call twice, and more may be written afterwards."""
+        self._reasoning.finish()
+        self._text.finish()
+
+
+def answer_on(
+    environment: Environment,
+    stream: Stream,
+    *,
+    raw: bool = False,
+    colour: str = "auto",
+    thinking: Thinking = "show",
+) -> Answer:
+    """Markdown drawn where colours are, on a terminal; else, and with `raw`, the text as it is."""
+    coloured = environment.colour(stream, colour)
+    text: Text = TextAnswer(stream, colour=coloured)
+    if stream.terminal and coloured and not raw:
+        from strata_cli.output.terminal.markdown import Markdown
+
+        text = Markdown(stream.text, environment.columns)
+    return Answer(text, Reasoning(environment, thinking, colour=environment.colour(environment.stderr, colour)))
+
+
 class Messages:
     """Notes, errors, debug lines: a line each on stderr."""
 
@@ -41,6 +103,11 @@ class Messages:
     def note(self, text: str) -> None:
         if not self._quiet:
             self._line(f"note: {text}")
+
+    def aside(self, text: str) -> None:
+        """A note for a person who watches, and for no log."""
+        if self._stream.terminal:
+            self.note(text)
 
     def debug(self, text: str) -> None:
         if self._debug:
@@ -56,36 +123,6 @@ class Messages:
 
     def _line(self, text: str) -> None:
         self._stream.text((visible_line(text) if self._stream.terminal else text.replace("\n", " ")) + "\n")
-
-
-class Span(Protocol):
-    """A stretch of the prompt that did not come from the template."""
-
-    start: int
-    end: int
-    kind: str
-
-
-_COLOURS = {"template": "\x1b[2m", "message": "", "prefix": "\x1b[1;36m"}
-
-
-def coloured_prompt(text: str, spans: Sequence[Span], *, colour: bool) -> str:
-    """The prompt for a person: what the template wrote is dim, messages are plain, the prefix is bright."""
-    pieces: list[str] = []
-    at = 0
-    for span in spans:
-        pieces += [
-            _stretch(text[at : span.start], "template", colour),
-            _stretch(text[span.start : span.end], span.kind, colour),
-        ]
-        at = span.end
-    pieces.append(_stretch(text[at:], "template", colour))
-    return "".join(pieces)
-
-
-def _stretch(text: str, kind: str, colour: bool) -> str:
-    code = _COLOURS[kind] if colour and text else ""
-    return f"{code}{visible(text)}\x1b[0m" if code else visible(text)
 
 
 def error_line(error: StrataError) -> str:

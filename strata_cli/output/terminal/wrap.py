@@ -11,6 +11,11 @@ from typing import TypeAlias
 Piece: TypeAlias = tuple[str, str]
 """Text that holds no control character, and the SGR codes that it is drawn with ("" for none)."""
 
+GIVEN = "1;36"
+"""What was given of an answer, beside what the model wrote."""
+ERASE = "\r\x1b[2K"
+"""Takes away what stands on the cursor's line."""
+
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 # No row begins with these, and none ends with those: the few rules of CJK line breaking that readers miss.
 _CLOSING = frozenset("、。，．！？；：）」』】》〉〕］｝…‥ーゝゞ々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!?,.;:)]}'\"%”’")
@@ -40,7 +45,7 @@ def drawn(pieces: Iterable[Piece]) -> str:
 
 
 def styled(style: str, code: str) -> str:
-    return f"{style};{code}" if style else code
+    return f"{style};{code}" if style and code else style or code
 
 
 class Wrap:
@@ -95,19 +100,11 @@ class Wrap:
         pieces, self._gap = [*self._gap, *pieces], []
         self._send(pieces)
 
-    def end_word(self) -> None:
-        """Send what waits for the end of its word."""
-        self._end_word()
-
     def end_line(self) -> None:
         self._end_word()
         self._gap.clear()
         self._out.append("\n")
         self._column, self._margin, self._margin_width, self._last = 0, (), 0, ""
-
-    def raw(self, text: str) -> None:
-        """Whole lines that were drawn elsewhere."""
-        self._out.append(text)
 
     def _more(self, text: str, style: str) -> None:
         if self._last and _may_break(self._last, text[0]):
