@@ -18,6 +18,7 @@ from strata_cli.cli.options import (
     TemplateOptions,
     TokenTextOptions,
 )
+from strata_cli.cli.shape import Shape, spoken
 from strata_cli.cli.templates import Templates, templates_of
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request
@@ -76,14 +77,19 @@ def render(
         check(request)
         return request
 
-    asked = incoming.asked(environment, incoming.words(words, input.file), input, incoming.fields_of(prefill), finish)
+    def shape_of(value: Json) -> Shape:
+        return Shape(output.format or "text", spoken(input.dialect, value))
+
+    said, fields = incoming.words(words, input.file), incoming.fields_of(prefill)
+    asked = incoming.asked(environment, said, input, fields, finish, shape_of)
     with (
+        asked.shape.errors() if isinstance(asked, incoming.Asked) else contextlib.nullcontext(),
         listening(environment.interrupt),
         destination(environment, output.output) as stream,
         _opened(environment, messages, model, template, token_texts) as (templates, engine),
     ):
         shown = _Shown(environment, messages, stream, output, _renderer(templates, engine))
-        return shown.one(asked) if isinstance(asked, Request) else shown.lines(asked)
+        return shown.one(asked.request) if isinstance(asked, incoming.Asked) else shown.lines(asked)
 
 
 @contextlib.contextmanager
@@ -168,6 +174,6 @@ class _Shown:
                     raise asked_line.request
                 self._stream.text(json.line(self._rendered(asked_line.request).value()))
             except StrataError as error:
-                self._stream.text(json.error_text(error))
+                self._stream.text(json.error_text(error, asked_line.shape.dialect))
                 status = status or error.kind.status
         return status
