@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strata_cli.conversation.messages import Json, Message, Tool, ToolCall
+from strata_cli.conversation.messages import Json, JsonObject, Message, Tool, ToolCall
 from strata_cli.conversation.request import Request
 from strata_cli.generation.split import (
     Answer,
@@ -213,6 +213,35 @@ def test_a_generation_prompt_may_end_within_a_marker(name: str, text: str, answe
     assert gather(splitter.push(text) + splitter.finish()) == answer
 
 
+NEWLINES = """{%- for m in messages %}{{ "[" ~ m.role ~ "]" }}
+{%- if m.reasoning_content %}{{ "\\n<think>\\n" ~ m.reasoning_content }}
+{%- elif m.role == "assistant" %}{{ "\\n" }}{% endif %}
+{%- if m.role == "assistant" %}{{ "</think>\\n" }}{% endif %}{{ m.content }}{% endfor %}
+{%- if add_generation_prompt %}{{ "[assistant]\\n" ~ ("<think>" if enable_thinking else "</think>") }}{% endif %}"""
+
+
+@pytest.mark.parametrize(
+    ("thinking", "text", "answer"),
+    [
+        (True, "\nhm</think>\nHi", Answer("hm", "Hi")),
+        (True, "hm</think>Hi", Answer("hm", "Hi")),
+        (True, "\n\nhm", Answer("\nhm")),
+        (False, "\nHi", Answer("", "Hi")),
+        (False, "\n\nHi", Answer("", "\nHi")),
+    ],
+)
+def test_blanks_after_the_tag_that_ends_a_prompt_belong_to_it(thinking: bool, text: str, answer: Answer) -> None:
+    chat = ChatTemplate(NEWLINES, now=datetime.datetime(2025, 1, 1))
+    arguments: JsonObject = {"enable_thinking": thinking}
+    prompt = compose(chat, Request(CONVERSATION, template_kwargs=arguments))
+    found = shown(Reader(chat, (), arguments))
+    for chunks in ([text], list(text)):
+        splitter = Splitter.after(prompt, found.turn)
+        events = [event for chunk in chunks for event in splitter.push(chunk)] + splitter.finish()
+        assert "".join(event.source for event in events) == text
+        assert gather(events) == answer
+
+
 # The fold
 
 
@@ -343,6 +372,8 @@ def test_what_is_not_json_is_broken(text: str) -> None:
         ("-1.5e3", -1500.0),
         ("Oslo town", "Oslo town"),
         ("[]", []),
+        ("1e400", "1e400"),
+        ("9" * 5000, "9" * 5000),
     ],
 )
 def test_literals_are_read(text: str, value: Json) -> None:

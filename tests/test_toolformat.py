@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from strata_cli.conversation.messages import Json, JsonObject, Message, Tool, ToolCall
-from strata_cli.generation.split import gather
+from strata_cli.conversation.request import Request
+from strata_cli.generation.split import Splitter, gather
 from strata_cli.generation.split.shown import SIMPLE_ONLY, shown
 from strata_cli.prompt.adapt import Reader
 from strata_cli.prompt.template import ChatTemplate
@@ -18,6 +19,7 @@ from strata_cli.prompt.toolformat import Learnt, learn
 from strata_cli.prompt.toolformat.learn import NOT_PRINTED, NOT_READABLE
 from strata_cli.prompt.toolformat.pieces import common_end, common_start, framed, pieces, runs
 from strata_cli.prompt.toolformat.schema import name_of, types_of
+from strata_cli.prompt.turn import compose
 from tests.splitting import every_cut, split
 
 DATA = Path(__file__).parent / "data" / "toolformat"
@@ -231,6 +233,28 @@ def test_a_published_templates_calls_are_the_same_however_they_are_cut(path: Pat
         pytest.skip("no calls in this template")
     text, begun = answer_in(reader, found, turn)
     every_cut(found, text, TOOLS, begun=begun)
+
+
+# So do reasoning and content
+
+
+OPENS_NO_ANSWER = {"NVIDIA-Nemotron-Nano-v2"}
+"""Templates that put a finished answer inside a block which they never close."""
+
+
+@pytest.mark.parametrize("reasoning", [None, "Let me\n\nthink."], ids=["without", "with"])
+@pytest.mark.parametrize("path", published())
+def test_reasoning_and_content_of_published_templates_come_back(path: Path, reasoning: str | None) -> None:
+    reader, found = learnt(path)
+    user = Message("user", "USERSWORDS")
+    prompt = compose(reader.template, Request((user,)))
+    turn = reader.attempt([user, Message("assistant", "Hello,\n there.", reasoning)]) or ""
+    if not turn.startswith(prompt.text) or path.stem in OPENS_NO_ANSWER:
+        pytest.skip("a finished turn does not begin with this template's generation prompt")
+    splitter = Splitter.after(prompt, found.turn)
+    answer = gather(splitter.push(turn[len(prompt.text) :]) + splitter.finish())
+    assert answer.content.startswith("Hello,\n there.")
+    assert answer.reasoning == (reasoning if reasoning and reasoning in turn else "")
 
 
 # What learning is made of

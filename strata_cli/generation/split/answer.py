@@ -70,7 +70,10 @@ class Splitter:
     ) -> Splitter:
         """The splitter for what a model writes after this prompt."""
         begun = bool(turn.start) and prompt.text[: prompt.header_end].endswith(turn.start)
-        return cls(turn, prompt.opening, format, tools, said=said_in(prompt), begun=begun)
+        opening, said = prompt.opening, said_in(prompt)
+        if not said and prompt.header_end == len(prompt.text) and turn.envelope is None:
+            opening, said = _at_tag(prompt, turn)
+        return cls(turn, opening, format, tools, said=said, begun=begun)
 
     def push(self, text: str) -> list[Event]:
         """The events that this text completes."""
@@ -102,13 +105,14 @@ class Splitter:
         self._feed.push(said)
         self._advance()
         events = self._drained()
-        if self._calls is None or not self._calls.open:
-            if self._calls is not None:
-                self._calls.count = 0
+        call = None if self._calls is None else self._calls.call
+        if call is None or not call.began:
+            if call is not None:
+                call.count = 0
             return
         start = max(index for index, event in enumerate(events) if isinstance(event, CallBegan))
         self._events = [
-            self._calls.renumber(event) for event in events[start:] if isinstance(event, (CallBegan, CallArguments))
+            call.renumber(event) for event in events[start:] if isinstance(event, (CallBegan, CallArguments))
         ]
 
     # What the text is
@@ -240,6 +244,16 @@ class Splitter:
             yield from self._feed.until(ends, self._reason)
         else:
             yield from self._content(ends)
+
+
+def _at_tag(prompt: Prompt, turn: Turn) -> tuple[Opening, str]:
+    """The place before the tag with which a prompt ends, and the tag: the blanks after it are still to come."""
+    opening = prompt.opening
+    tags = turn.opens if opening.where == "reasoning" else turn.closes
+    tag = max((tag for tag in tags if prompt.text.endswith(tag)), key=len, default="")
+    if not tag or opening.family != turn.family:
+        return opening, ""
+    return Opening("content" if opening.where == "reasoning" else "reasoning", opening.family), tag
 
 
 def said_in(prompt: Prompt) -> str:

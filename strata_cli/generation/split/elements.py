@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from strata_cli.conversation.messages import Json
-from strata_cli.generation.split.notation import DEPTH, Broken
+from strata_cli.generation.split.notation import DEPTH, Broken, scalar
 from strata_cli.prompt.toolformat.shape import KEY, Parameters
 
 _ITEM = "item"
@@ -31,7 +31,7 @@ def _value(text: str, start: int, close: str, body: Parameters, depth: int) -> t
         end = text.find(close, start)
         if end < 0:
             raise Broken
-        return _leaf(text[start:end]), end + len(close)
+        return scalar(text[start:end]), end + len(close)
     members: list[tuple[str, Json]] = []
     while text.startswith(body.open, start) and not (close and text.startswith(close, start)):
         after = start + len(body.open)
@@ -45,12 +45,3 @@ def _value(text: str, start: int, close: str, body: Parameters, depth: int) -> t
         raise Broken
     listed = all(key == _ITEM for key, _ in members)
     return [value for _, value in members] if listed else dict(members), start + len(close)
-
-
-def _leaf(text: str) -> Json:
-    """A number, a truth value or null where the text is one, else a text."""
-    try:
-        value: Json = json.loads(text)
-    except ValueError:
-        return text
-    return text if isinstance(value, (dict, list, str)) else value

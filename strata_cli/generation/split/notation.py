@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 
@@ -216,9 +217,20 @@ class Literal:
         text = "".join(parts).strip()
         if not text:
             raise Unclosed if feed.at_end else Broken
-        if text in _WORDS:
-            return _WORDS[text]
-        return json.loads(text) if _SCALAR.fullmatch(text) else text  # type: ignore[no-any-return]
+        return scalar(text)
+
+
+def scalar(text: str) -> Json:
+    """A number, a truth value or null where the text is one that JSON can say, else the text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if not _SCALAR.fullmatch(text):
+        return text
+    try:
+        value: Json = json.loads(text)
+    except ValueError:  # more digits than Python reads
+        return text
+    return text if value in (math.inf, -math.inf) else value
 
 
 def _ends_string(rest: str) -> bool | None:
