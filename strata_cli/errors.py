@@ -5,6 +5,7 @@ A wrong request raises a StrataError low down; only the edge shows it. `docs/err
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -42,18 +43,28 @@ def _kind(code: str, status: ExitStatus, http: int, cause: str, remedy: str) -> 
 class StrataError(Exception):
     """A failure that a user can understand and act on.
 
-    `message` says what happened and where, in one line; `hint` says what to do; `param` names the request's field.
+    `message` says what happened and where, in one line; `hint` says what to do; `param` names the request's field;
+    `details` are what only a program reads, beside the message.
     `dialect` is set where the answer was to be JSON: the shape in which the error is shown instead.
     """
 
     dialect: Literal["openai", "anthropic"] | None = None
 
-    def __init__(self, kind: Kind, message: str, *, hint: str = "", param: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        message: str,
+        *,
+        hint: str = "",
+        param: str | None = None,
+        details: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.hint = hint
         self.param = param
+        self.details = dict(details or {})
 
     @property
     def sentence(self) -> str:
@@ -275,4 +286,11 @@ SESSION_INVALID = _kind(
     400,
     "The session file is not a JSON list of messages.",
     "Name another file, or correct this one; it was left as it is.",
+)
+STRUCTURED_OUTPUT_FAILED = _kind(
+    "structured_output_failed",
+    ExitStatus.STRUCTURED_OUTPUT,
+    500,
+    "The answer is not the complete, valid document that a schema or grammar asked for; its text is in the error.",
+    "Allow more tokens (-n), simplify the schema, or ask again with another seed.",
 )

@@ -105,12 +105,67 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a document looks like: a JSON schema as JSON text, or a grammar in one of three notations."""
+
+    kind: Literal["json_schema", "gbnf", "lark", "regex"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Where a text breaks a grammar: the character's index, and the bytes that may stand there.
+
+    `forced` is what has to stand there where that is only one text; `complete` says that the document may end there.
+    """
+
+    at: int
+    allowed: bytes
+    forced: bytes
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Text before a document in which everything may stand, from `open` to `close`; `begun` where it is open already.
+
+    One that has not begun is the model's to begin, or to leave out.
+    """
+
+    open: str
+    close: str
+    begun: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Prefill:
     """What a prefill did: `total` tokens in the prompt, of which `reused` were in the KV cache already."""
 
     total: int
     reused: int
     seconds: float
+
+
+class Constraint(Protocol):
+    """A grammar over one vocabulary, for one document; `notes` say what of it is not kept to the letter."""
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def check(self, text: str) -> Breach | None:
+        """How a text breaks the grammar, None where a document can begin with it."""
+        ...
+
+    def complete(self, text: str) -> bool:
+        """Whether a text is a whole document."""
+        ...
+
+    def start(self, given: str = "", aside: Aside | None = None) -> None:
+        """Take the place after `given`: a beginning of the document, or of an aside that has begun.
+
+        Raises INVALID_REQUEST where the vocabulary cannot spell a document's beginning.
+        """
+        ...
 
 
 class Timeline(Protocol):
@@ -125,11 +180,15 @@ class Timeline(Protocol):
         """Make the cache hold exactly `tokens`; raises CONTEXT_LENGTH_EXCEEDED, MODEL_RUN_FAILED or Interrupted."""
         ...
 
-    def decode(self, sampling: Sampling, *, logprobs: int = 0) -> Iterator[Token]:
+    def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
         """Sample from where the prefill ended; ends after a token that ends, or when the context is full.
 
+        A `constraint` that has started leaves only the tokens that its grammar allows; it is used up by one call.
+        Where only one text can follow, its tokens are not sampled, unless `logprobs` are asked for.
+
         `logprobs` N > 0 fills `logprob` and the N likeliest choices in `top`, from the model's own distribution before
-        penalties and temperature. Raises Interrupted or MODEL_RUN_FAILED; the timeline stays usable after both.
+        constraint, penalties and temperature. Raises Interrupted, MODEL_RUN_FAILED, or STRUCTURED_OUTPUT_FAILED where
+        a grammar leaves nothing; the timeline stays usable after all of them.
         """
         ...
 
@@ -154,6 +213,10 @@ class Engine(Protocol):
 
     def timeline(self) -> Timeline:
         """A new timeline, with a KV cache of its own."""
+        ...
+
+    def constraint(self, grammar: Grammar) -> Constraint:
+        """A grammar over this vocabulary; raises NOT_IN_THIS_BUILD with the keyword that it cannot express."""
         ...
 
     def close(self) -> None:

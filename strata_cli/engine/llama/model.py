@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from strata_cli.engine import ModelInfo, ModelOptions, Progress, Timeline
+from strata_cli.engine import Constraint, Grammar, ModelInfo, ModelOptions, Progress, Timeline
 from strata_cli.engine.llama import library, machine, offload
 from strata_cli.engine.llama.abort import Abort
 from strata_cli.engine.llama.library import LOG
@@ -20,6 +20,9 @@ from strata_cli.engine.llama.vocabulary import Vocabulary
 from strata_cli.environment import Interrupt
 from strata_cli.errors import INVALID_USAGE, MODEL_LOAD_FAILED, MODEL_NOT_FOUND, Interrupted, StrataError
 from strata_cli.store.gguf import GgufFile, read_model
+
+if TYPE_CHECKING:
+    from strata_cli.engine.llama.constraint import Lexicon
 
 _FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 _TEMPLATE = "tokenizer.chat_template"
@@ -41,6 +44,7 @@ class LlamaEngine:
         self._loaded, self._interrupt = loaded, interrupt
         self._timelines: list[LlamaTimeline] = []
         self._spare = loaded.context
+        self._lexicon: Lexicon | None = None
         self.info = info
 
     def tokenize(self, text: str) -> list[int]:
@@ -60,6 +64,23 @@ class LlamaEngine:
         )
         self._timelines.append(timeline)
         return timeline
+
+    def constraint(self, grammar: Grammar) -> Constraint:
+        """A grammar over this vocabulary; raises NOT_IN_THIS_BUILD with the keyword that it cannot express."""
+        # llguidance costs 0.1 s to import, and only this needs it.
+        from strata_cli.engine.llama.constraint import LlamaConstraint
+
+        self._vocabulary()
+        return LlamaConstraint(grammar, self._prepared)
+
+    def _prepared(self) -> Lexicon:
+        """The vocabulary as constraints read it, which takes a while to make."""
+        from strata_cli.engine.llama.constraint import Lexicon
+
+        vocabulary = self._vocabulary()
+        if self._lexicon is None:
+            self._lexicon = Lexicon(self._loaded.api, vocabulary)
+        return self._lexicon
 
     def close(self) -> None:
         """Free everything; closing twice is harmless, using anything of it afterwards is an error."""

@@ -30,6 +30,10 @@ class Chain:
             for token in seen[-_window(sampling, context) :]:
                 api.llama_sampler_accept(self.handle, token)
 
+    def accept(self, token: int) -> None:
+        """Let penalties see a token that was not sampled."""
+        self._api.llama_sampler_accept(self.handle, token)
+
     def close(self) -> None:
         if self.handle is not None:
             self._api.llama_sampler_free(self.handle)

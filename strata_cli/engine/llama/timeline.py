@@ -9,14 +9,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from strata_cli.engine import Choice, Prefill, Progress, Sampling, Token
+from strata_cli.engine import Choice, Constraint, Prefill, Progress, Sampling, Token
 from strata_cli.engine.llama.library import LOG
 from strata_cli.engine.llama.sampler import Chain
 from strata_cli.engine.llama.vocabulary import Vocabulary
 from strata_cli.environment import Interrupt
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, INVALID_REQUEST, MODEL_RUN_FAILED, Interrupted, StrataError
+
+if TYPE_CHECKING:
+    from strata_cli.engine.llama.constraint import LlamaConstraint
 
 _SEQUENCE = 0
 _ABORTED = 2
@@ -68,7 +71,7 @@ class LlamaTimeline:
         self._evaluate(tokens, progress)
         return Prefill(len(tokens), reused, perf_counter() - started)
 
-    def decode(self, sampling: Sampling, *, logprobs: int = 0) -> Iterator[Token]:
+    def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
         self._begin()
         if not self._held:
             raise StrataError(INVALID_REQUEST, "There is no prompt to continue.")
@@ -78,6 +81,8 @@ class LlamaTimeline:
             self._cut(len(tokens) - 1)
             self._evaluate(tokens, None)
         chain = Chain(self._api, self._vocabulary, sampling, self._held, self._limit)
+        if constraint is not None:
+            return self._generate_within(cast("LlamaConstraint", constraint), chain, logprobs, self._turn)
         return self._generate(chain, logprobs, self._turn)
 
     def close(self) -> None:
@@ -211,6 +216,53 @@ class LlamaTimeline:
                 self._ready = True
         finally:
             chain.close()
+
+    def _generate_within(self, constraint: LlamaConstraint, chain: Chain, logprobs: int, turn: int) -> Iterator[Token]:
+        """As above within a grammar; tokens that have to follow are not sampled, and are evaluated together."""
+        held, coming = self._held, list[int]()
+        sampled = self._sampler_within(constraint, chain, logprobs)
+        try:
+            while True:
+                if self._interrupt:
+                    raise Interrupted
+                # A token without logits has no probability.
+                tokens = [self._vocabulary.token(token) for token in constraint.forced(whole=logprobs <= 0)]
+                for token in tokens:
+                    chain.accept(token.id)
+                if not tokens:
+                    if coming:
+                        self._evaluate([*held, *coming], None)
+                        coming.clear()
+                    tokens = [sampled()]
+                for token in tokens:
+                    coming.append(token.id)
+                    yield token
+                    if self._turn != turn:
+                        raise RuntimeError("the timeline has gone on without this generator")
+                    if token.end or len(held) + len(coming) > self._limit:
+                        return
+        finally:
+            chain.close()
+
+    def _sampler_within(self, constraint: LlamaConstraint, chain: Chain, logprobs: int) -> Callable[[], Token]:
+        """What samples a token that a grammar allows, and leaves the logits as the model made them."""
+        import numpy
+
+        size, vocabulary = self._vocabulary.size, self._vocabulary
+        own = numpy.empty(size, numpy.float32)
+
+        def sampled() -> Token:
+            address = self._api.llama_get_logits_ith(self._context, -1)
+            logits = numpy.ctypeslib.as_array(address, (size,))
+            numpy.copyto(own, logits)
+            constraint.restrict(logits)
+            chosen = self._api.llama_sampler_sample(chain.handle, self._context, -1)
+            numpy.copyto(logits, own)
+            token = vocabulary.token(chosen) if logprobs <= 0 else self._token_maker(logprobs)(chosen)
+            constraint.take(chosen, token.data)
+            return token
+
+        return sampled
 
     def _token_maker(self, logprobs: int) -> Callable[[int], Token]:
         """What makes a Token of a number; without logprobs the same number gives the same object."""

@@ -65,6 +65,22 @@ class Vocabulary:
             size = self._api.llama_token_to_piece(self._handle, token, self._buffer, -size, 0, True)
         return self._buffer.raw[: max(size, 0)]
 
+    def spelling(self, token: int) -> bytes | None:
+        """The bytes that a token stands for in ordinary text, None for one that is never part of any."""
+        size = self._api.llama_token_to_piece(self._handle, token, self._buffer, len(self._buffer), 0, False)
+        data = self._buffer.raw[:size] if size >= 0 else self.data(token)
+        # Tags that are tokens of their own, <think> among them, are no control tokens in every file.
+        tag = data[:1] == b"<" and data[-1:] == b">" and len(data) > 2 and self._own(token)
+        return None if not data or tag else data
+
+    def _own(self, token: int) -> bool:
+        return bool(self._api.llama_vocab_get_attr(self._handle, token) & self._api.LLAMA_TOKEN_ATTR_USER_DEFINED)
+
+    @property
+    def handle(self) -> int:
+        """llama.cpp's own vocabulary."""
+        return self._handle
+
     def token(self, token: int) -> Token:
         """A token as a generation yields it."""
         known = self._tokens.get(token)

@@ -1,0 +1,269 @@
+"""Documents by grammar: which bytes may come next, and which tokens.
+
+llguidance reads bytes, so the beginning of a document is read as bytes, whatever tokens the prompt spells it with. Two
+vocabularies are in use: the 256 bytes, in which the exact place of a mistake can be seen and which cost nothing, and
+the model's, which is prepared when the first constrained answer begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy
+from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+from llguidance.gbnf_to_lark import any_to_lark
+
+from strata_cli.engine import Aside, Breach, Grammar
+from strata_cli.engine.llama.vocabulary import Vocabulary
+from strata_cli.errors import INVALID_REQUEST, NOT_IN_THIS_BUILD, STRUCTURED_OUTPUT_FAILED, StrataError
+
+_SPECIAL = b"\xff"
+"""llguidance's mark before the text of a token that is no part of any text."""
+_BLANK = b" \t\r\n"
+_MOST_BLANKS = 4
+_UNKNOWN_KEYWORDS = re.compile(r"Unimplemented keys: \[(.*)\]")
+
+# Strings may be escaped as every JSON writer does it, and a choice whose branches overlap is checked at the end. Blanks
+# have a limit: small models fall into writing nothing else.
+_JSON = {
+    "json_allow_general_unicode_escapes": True,
+    "coerce_one_of": True,
+    "whitespace_pattern": r"[\x20\x0A\x0D\x09]{1,100}",
+}
+
+Phase: TypeAlias = Literal["choice", "aside", "blanks", "document", "lost"]
+
+
+class Lexicon:
+    """A model's vocabulary as llguidance reads it."""
+
+    def __init__(self, api: Any, vocabulary: Vocabulary) -> None:
+        self.size = vocabulary.size
+        self.ends = [token for token in range(self.size) if vocabulary.ends(token)]
+        texts = [vocabulary.spelling(token) for token in range(self.size)]
+        self.blanks = [token for token, text in enumerate(texts) if text and not text.strip(_BLANK)]
+        tokenize = ctypes.cast(api._lib.llama_tokenize, ctypes.c_void_p).value
+        self.tokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
+            tokens=[_SPECIAL + vocabulary.data(token) if text is None else text for token, text in enumerate(texts)],
+            vocab_ptr=vocabulary.handle,
+            tokenize_fptr=tokenize,
+            eos_token=self.ends or [0],
+            slices=None,
+        )
+
+    def spell(self, text: str, *, special: bool = False) -> list[int]:
+        """A text's tokens, without BOS and without the blank that some vocabularies put before a text."""
+        data = text.encode()
+        tokens: list[int] = self.tokenizer.tokenize_bytes(data, parse_special=special)
+        return tokens if special or self.spells(tokens, text) else self.tokenizer.greedy_tokenize(text)
+
+    def spells(self, tokens: list[int], text: str) -> bool:
+        return self.tokenizer.decode_bytes(tokens) == text.encode()
+
+
+class LlamaConstraint:
+    """A grammar over the vocabulary of one model, for one document.
+
+    A phase says what may come: before the document the beginning of an aside or of the document itself (choice), all
+    of an aside, blanks after it; the document; or anything, once an aside ran into what no document begins with.
+    """
+
+    def __init__(self, grammar: Grammar, lexicon: Callable[[], Lexicon]) -> None:
+        self._compiled = compiled(grammar)
+        self._prepare = lexicon
+        self.notes = _checked(self._compiled, grammar)
+        self._phase: Phase = "lost"
+
+    def check(self, text: str) -> Breach | None:
+        """How a text breaks the grammar, None where a document can begin with it."""
+        data = text.encode()
+        matcher = LLMatcher(_bytes(), self._compiled, log_level=0)
+        taken = matcher.try_consume_tokens(list(data))
+        if taken == len(data):
+            return None
+        stopped = matcher.is_stopped()
+        allowed = () if stopped else matcher.compute_logit_bias()[:256]
+        return Breach(
+            at=len(data[:taken].decode("utf-8", "ignore")),
+            allowed=bytes(byte for byte, weight in enumerate(allowed) if weight),
+            forced=b"" if stopped else matcher.compute_ff_bytes(),
+            complete=matcher.is_accepting(),
+        )
+
+    def complete(self, text: str) -> bool:
+        """Whether a text is a whole document."""
+        data = text.encode()
+        matcher = LLMatcher(_bytes(), self._compiled, log_level=0)
+        return matcher.try_consume_tokens(list(data)) == len(data) and matcher.is_accepting()
+
+    def start(self, given: str = "", aside: Aside | None = None) -> None:
+        """Take the place after `given`, a beginning of the document or of an aside that has begun.
+
+        Raises INVALID_REQUEST where a document's beginning cannot be spelt.
+        """
+        self._lexicon = lexicon = self._prepare()
+        self._matcher = LLMatcher(lexicon.tokenizer, self._compiled, log_level=0)
+        self._mask = numpy.zeros((lexicon.size + 31) // 32, numpy.int32)
+        self._tail, self._blanks, self._path = b"", 0, 0
+        self._aside, self._paths = aside, self._beginnings(aside)
+        self._phase = "document" if aside is None else "aside" if aside.begun else "choice"
+        if self._phase == "aside":
+            self._listen(given.encode())
+        elif not self._takes(given):
+            raise StrataError(INVALID_REQUEST, "This model's vocabulary cannot spell the beginning of the document.")
+
+    def _beginnings(self, aside: Aside | None) -> list[tuple[Phase, list[int]]]:
+        """How an aside that has not begun begins, or shows that there is none."""
+        if aside is None or aside.begun:
+            return []
+        spell = self._lexicon.spell
+        return [("aside", spell(aside.open, special=True)), ("blanks", spell(aside.close, special=True))]
+
+    def _takes(self, text: str) -> bool:
+        tokens = self._lexicon.spell(text)
+        spelt = self._lexicon.spells(tokens, text)
+        return spelt and self._matcher.try_consume_tokens(tokens) == len(tokens)
+
+    # For each token of an answer
+
+    def forced(self, *, whole: bool) -> list[int]:
+        """The tokens that have to follow, only the one that ends unless `whole`; they count as taken."""
+        if self._phase != "document":
+            return []
+        if self._matcher.is_stopped():
+            self._fail_on_error()
+            return self._lexicon.ends[:1]
+        tokens: list[int] = self._matcher.compute_ff_tokens() if whole else []
+        if tokens:
+            self._matcher.consume_tokens(tokens)
+        return tokens
+
+    def restrict(self, logits: Any) -> None:
+        """Set the logits of all tokens that may not follow to minus infinity; `logits` has the vocabulary's size."""
+        if self._phase in ("aside", "lost"):
+            return
+        free = self._also()
+        kept = logits[free]
+        if self._path:
+            logits.fill(-numpy.inf)
+        else:
+            self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
+            self._fail_on_error()
+            bits = numpy.unpackbits(self._mask.view(numpy.uint8), count=len(logits), bitorder="little")
+            numpy.copyto(logits, -numpy.inf, where=bits == 0)
+        logits[free] = kept
+
+    def take(self, token: int, data: bytes) -> None:
+        """Go on after a token that was sampled; `data` is what it adds to the text."""
+        if self._phase == "aside":
+            self._listen(data)
+        elif self._phase != "lost" and not self._path and self._matcher.try_consume_tokens([token]):
+            self._phase = "document"
+        elif self._phase == "document":
+            raise StrataError(STRUCTURED_OUTPUT_FAILED, "The grammar allows no token that this model can write.")
+        elif self._phase == "blanks":
+            self._blanks += 1
+        elif self._phase == "choice":
+            self._walk(token)
+
+    def _also(self) -> Sequence[int]:
+        """The tokens that may follow beside the document's."""
+        if self._phase == "blanks" and self._blanks < _MOST_BLANKS:
+            return self._lexicon.blanks
+        if self._phase == "choice":
+            return sorted({path[self._path] for _, path in self._paths})
+        return []
+
+    def _walk(self, token: int) -> None:
+        """Take a token of the texts that come before a document."""
+        self._paths = [(then, path) for then, path in self._paths if path[self._path] == token]
+        self._path += 1
+        for then, path in self._paths:
+            if len(path) == self._path:
+                self._phase, self._path = then, 0
+                return
+
+    def _listen(self, data: bytes) -> None:
+        """Wait for the end of an aside."""
+        assert self._aside is not None
+        close = self._aside.close.encode()
+        before, found, after = (self._tail + data).partition(close)
+        self._tail = before[-len(close) :]
+        if found:
+            rest = after.lstrip(_BLANK)
+            self._phase = "blanks" if not rest else "document"
+            if rest and not self._takes(rest.decode("utf-8", "replace")):
+                self._phase = "lost"
+
+    def _fail_on_error(self) -> None:
+        if self._matcher.is_error():
+            reason = _first_line(self._matcher.get_error())
+            raise StrataError(STRUCTURED_OUTPUT_FAILED, f"The grammar cannot be followed any further: {reason}")
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> LLTokenizer:
+    """A vocabulary of the 256 bytes."""
+
+    class Bytes:
+        eos_token_id, bos_token_id = 256, None
+        special_token_ids = (256,)
+        tokens = (*(bytes([byte]) for byte in range(256)), _SPECIAL + b"end")
+
+        def __call__(self, data: bytes) -> list[int]:
+            return list(data)
+
+    return LLTokenizer(TokenizerWrapper(Bytes()), slices=[])
+
+
+def compiled(grammar: Grammar) -> str:
+    """A grammar in llguidance's own notation; raises INVALID_REQUEST for GBNF that cannot be read."""
+    match grammar.kind:
+        case "json_schema":
+            return LLMatcher.grammar_from_json_schema(grammar.text, defaults=_JSON)
+        case "gbnf":
+            try:
+                return LLMatcher.grammar_from_lark(any_to_lark(grammar.text))
+            except Exception as error:
+                raise _unreadable(grammar, str(error)) from None
+        case "lark":
+            return LLMatcher.grammar_from_lark(grammar.text)
+        case "regex":
+            return LLMatcher.grammar_from_regex(grammar.text)
+
+
+def _checked(text: str, grammar: Grammar) -> tuple[str, ...]:
+    """What llguidance remarks on a grammar; raises for one that it refuses."""
+    failed, remarks = LLMatcher.validate_grammar_with_warnings(text, _bytes())
+    if not failed:
+        return tuple(map(_first_line, remarks))
+    if grammar.kind != "json_schema":
+        raise _unreadable(grammar, remarks[0])
+    raise _inexpressible(remarks[0])
+
+
+def _unreadable(grammar: Grammar, reason: str) -> StrataError:
+    names = {"gbnf": "GBNF grammar", "lark": "Lark grammar", "regex": "regular expression"}
+    words = f"The {names[grammar.kind]} cannot be read: {_first_line(reason)}"
+    return StrataError(INVALID_REQUEST, words, hint="Correct the grammar.", param="grammar")
+
+
+def _inexpressible(reason: str) -> StrataError:
+    found = _UNKNOWN_KEYWORDS.search(reason)
+    what = f"the keyword {found[1]} cannot be" if found else f"it cannot be ({_first_line(reason)})"
+    return StrataError(
+        NOT_IN_THIS_BUILD,
+        f"The schema cannot be enforced while the answer is written: {what}",
+        hint="Leave it out, or let the answer be checked when it is complete (--schema-mode validate).",
+        param="schema",
+    )
+
+
+def _first_line(text: str) -> str:
+    """A message of several lines in one, without llguidance's frames and positions."""
+    lines: Iterable[str] = (line.strip() for line in text.strip().splitlines())
+    return "; ".join(line for line in lines if line and line.strip("^ "))
