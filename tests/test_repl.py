@@ -522,7 +522,7 @@ def test_a_resize_while_streaming(terminal, tmp_path: Path) -> None:
 
 
 def test_what_is_typed_while_an_answer_comes_waits_unseen(terminal, tmp_path: Path) -> None:
-    at = terminal("-n", "3000")
+    at = terminal("-n", "800")
     at.type("Hi")
     at.see("2004l")
     at.see(r"[^\r\n]{20}")

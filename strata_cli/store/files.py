@@ -13,11 +13,11 @@ from strata_cli.errors import OUTPUT_FAILED, StrataError
 
 
 @contextlib.contextmanager
-def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
+def replacing(name: str | Path, mode: int = 0o666, mark: str = "") -> Iterator[int]:
     """A descriptor to write to; the file takes the name's place when the block ends, and never if it raises.
 
     A device, a pipe or a socket has no content to protect and is written to directly. `mode` is for a new file; an
-    existing one keeps its own. Raises OUTPUT_FAILED.
+    existing one keeps its own; `mark` is in the name of the file until it is whole. Raises OUTPUT_FAILED.
     """
     path = _target(name)
     try:
@@ -29,7 +29,7 @@ def replacing(name: str | Path, mode: int = 0o666) -> Iterator[int]:
             with _opened(path, os.O_WRONLY, mode) as descriptor:
                 yield descriptor
             return
-        fresh = path.with_name(f".strata.{secrets.token_hex(8)}")
+        fresh = path.with_name(f".strata.{mark}{secrets.token_hex(8)}")
         try:
             with _opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
                 if existing is not None:

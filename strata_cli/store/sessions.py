@@ -19,6 +19,8 @@ from pathlib import Path
 from strata_cli.errors import OUTPUT_FAILED, SESSION_INVALID, StrataError
 from strata_cli.store.files import replacing
 
+MARK = "session."
+"""In the names of files that are not whole yet."""
 PATIENCE = 1.0
 """Seconds to wait for another process that writes to the same folder; it may have been stopped while it did."""
 
@@ -29,6 +31,7 @@ class SessionFile:
     def __init__(self, name: str) -> None:
         self.name = name
         self.known: bytes | None = None
+        self._swept = False
 
     @property
     def place(self) -> Path:
@@ -60,7 +63,7 @@ class SessionFile:
 
     def replace(self, data: bytes) -> None:
         """Write the conversation; raises OUTPUT_FAILED where the file holds what this process does not know."""
-        with _alone(self.place.parent):
+        with self._alone():
             if self._foreign():
                 hint = "name another file, or remove this one first"
                 raise StrataError(OUTPUT_FAILED, f"{self.name} is there already and holds something else", hint=hint)
@@ -69,12 +72,33 @@ class SessionFile:
     def keep(self, data: bytes) -> str | None:
         """Write the conversation; where another program changed the file, under a new name beside it, returned."""
         moved = None
-        with _alone(self.place.parent):
+        with self._alone():
             if self._foreign():
                 moved = self.name = _free(self.name)
                 self.known = None
             self._write(data)
         return moved
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from writing sessions to this folder, as far as its file system has locks."""
+        descriptor = None
+        try:
+            with contextlib.suppress(OSError):
+                descriptor = os.open(self.place.parent, os.O_RDONLY | os.O_CLOEXEC)
+                _lock(descriptor)
+                self._sweep()
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left half written: while the lock is held, nobody writes."""
+        if not self._swept:
+            self._swept = True
+            for left in self.place.parent.glob(f".strata.{MARK}*"):
+                left.unlink(missing_ok=True)
 
     def _foreign(self) -> bool:
         """Whether the file holds something that this process neither read nor wrote."""
@@ -88,7 +112,7 @@ class SessionFile:
             raise StrataError(OUTPUT_FAILED, f"cannot write {self.name}: {error.strerror}") from None
 
     def _write(self, data: bytes) -> None:
-        with replacing(self.place, mode=0o600) as descriptor:
+        with replacing(self.place, mode=0o600, mark=MARK) as descriptor:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -102,20 +126,6 @@ def _free(name: str) -> str:
     while os.path.lexists(expanduser(path.with_name(f"{path.stem}-{number}{path.suffix}"))):
         number += 1
     return str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing sessions to this folder; without a lock where the file system has none."""
-    descriptor = None
-    try:
-        with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            _lock(descriptor)
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:
