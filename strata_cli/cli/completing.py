@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
@@ -40,7 +41,8 @@ def complete(
         engine = open_engine(environment, messages, model, device, quiet=output.quiet)
         with contextlib.closing(engine):
             conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
-            return Shown(conversation, stream, output, kept).composed(_raw(text), asked, echo=text)
+            shown = None if output.echo else text.rpartition("\n")[2]
+            return Shown(conversation, stream, replace(output, raw=True), kept).composed(_raw(text), asked, text, shown)
 
 
 def _raw(text: str) -> Prompt:

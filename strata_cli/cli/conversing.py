@@ -24,13 +24,13 @@ from strata_cli.cli.options import (
 )
 from strata_cli.cli.shape import Shape, shape_of
 from strata_cli.cli.templates import templates_of
-from strata_cli.conversation.reply import Gathering, Reply, Text
+from strata_cli.conversation.reply import Gathering, Reasoning, Reply, Text
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import CONFLICTING_OPTIONS, ExitStatus, Interrupted, StrataError
 from strata_cli.output import json
-from strata_cli.output.terminal.screen import Messages, TextAnswer
-from strata_cli.output.terminal.stats import stats
+from strata_cli.output.terminal.screen import Answer, Messages, answer_on
+from strata_cli.output.terminal.stats import cut, stats
 from strata_cli.prompt.turn import Prompt, check
 
 
@@ -65,7 +65,9 @@ def converse(
         from strata_cli.cli.repl import begin
 
         kwargs = incoming.template_kwargs(template)
-        return begin(environment, messages, opened, check_model, model, kept, input.system, prefix, kwargs, sampling)
+        return begin(
+            environment, messages, opened, check_model, model, kept, input.system, prefix, kwargs, sampling, output
+        )
 
     def finish(request: Request) -> Request:
         request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
@@ -150,10 +152,10 @@ class Shown:
         prompt = self._conversation.compose(asked.request)
         return self.composed(prompt, asked, echo=prompt.text[prompt.header_end :])
 
-    def composed(self, prompt: Prompt, asked: incoming.Asked, echo: str) -> ExitStatus:
-        """Answer a composed prompt; `echo` is the given beginning of the answer."""
+    def composed(self, prompt: Prompt, asked: incoming.Asked, echo: str, shown: str | None = None) -> ExitStatus:
+        """Answer a composed prompt; `echo` is the given beginning of the answer, `shown` what a terminal has of it."""
         if asked.shape.format == "text":
-            self._text(prompt, asked.request, echo)
+            self._text(prompt, asked.request, echo, shown)
         else:
             self._json(prompt, asked.request, asked.shape)
         return ExitStatus.OK
@@ -188,24 +190,33 @@ class Shown:
             self._stream.text(json.reply_text(reply, shape.dialect))
         self._after(reply)
 
-    def _text(self, prompt: Prompt, request: Request, echo: str) -> None:
+    def _text(self, prompt: Prompt, request: Request, echo: str, shown: str | None) -> None:
         for note in prompt.notes:
             self._messages.note(note)
         if request.delivery.logprobs is not None:
             self._messages.note("logprobs have no place in text; --format json has one")
-        answer, gathering = TextAnswer(self._stream), Gathering()
+        answer, gathering = self._screen(), Gathering()
         try:
-            if self._output.echo:
+            if self._output.echo and not self._stream.terminal:
                 answer.write(echo)
+            answer.begin(echo, shown)
             with contextlib.closing(self._conversation.answer(prompt, request)) as events:
                 for event in gathering.through(events):
-                    if isinstance(event, Text):
-                        with contextlib.suppress(Interrupted):
+                    with contextlib.suppress(Interrupted):
+                        if isinstance(event, Text):
                             answer.write(event.text)
+                        elif isinstance(event, Reasoning):
+                            answer.write_reasoning(event.text)
             self._kept.keep(request, gathering.reply, self._messages)
         finally:
             answer.finish()
+        if reason := cut(gathering.reply, self._conversation.engine.info.context):
+            self._messages.aside(reason)
         self._after(gathering.reply)
+
+    def _screen(self) -> Answer:
+        output = self._output
+        return answer_on(self._conversation.environment, self._stream, raw=output.raw, colour=output.color or "auto")
 
     def _after(self, reply: Reply) -> None:
         if self._output.stats:

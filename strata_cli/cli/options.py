@@ -245,6 +245,9 @@ class OutputOptions:
         option("--logprobs", panel=OUTPUT, metavar="N", min=0, help="In JSON, each token with the N likeliest."),
     ] = None
     echo: Annotated[bool, option("--echo", panel=OUTPUT, help="Write the prefix before its continuation.")] = False
+    raw: Annotated[
+        bool, option("--raw", panel=OUTPUT, help="On a terminal too, the answer as it is, not as drawn markdown.")
+    ] = False
     stats: Annotated[bool, option("--stats", panel=OUTPUT, help="Speeds and counts, on standard error.")] = False
     debug: Annotated[
         bool, option("--debug", panel=OUTPUT, help="Prefill accounting and llama.cpp's log, on standard error.")

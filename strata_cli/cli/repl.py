@@ -11,7 +11,7 @@ from strata_cli.cli.answer import Conversation
 from strata_cli.cli.commands import COMMANDS, SETTINGS, THINKING, Leave, run
 from strata_cli.cli.kept import Kept
 from strata_cli.cli.opening import with_sampling
-from strata_cli.cli.options import ModelOptions, SamplingOptions
+from strata_cli.cli.options import ModelOptions, OutputOptions, SamplingOptions
 from strata_cli.cli.talking import Talk
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import SamplingOptions as Requested
@@ -46,6 +46,7 @@ def begin(
     prefix: str,
     template_kwargs: dict[str, Json],
     sampling: SamplingOptions,
+    output: OutputOptions,
 ) -> ExitStatus:
     """Open the model and talk until the user leaves."""
     with listening(environment.interrupt):
@@ -61,6 +62,8 @@ def begin(
         dialogue=replace(dialogue, prefix=prefix),
         sampling=with_sampling(Requested(), sampling)[0],
         template_kwargs=template_kwargs,
+        raw=output.raw,
+        colour=output.color or "auto",
         session=kept.file,
     )
     greet(talk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from strata_cli.environment import Environment, Stream
@@ -53,13 +54,18 @@ class Answer:
     def __init__(self, text: Text, reasoning: Reasoning) -> None:
         self._text = text
         self._reasoning = reasoning
+        self._begin: Callable[[], None] | None = None
 
     def begin(self, text: str, shown: str | None = None) -> None:
-        self._text.begin(text, shown)
+        """What is given of the text; it is shown together with the first words after it, when no bar is in its place."""
+        self._begin = lambda: self._text.begin(text, shown)
 
     def write(self, text: str) -> None:
         if text:
             self._reasoning.finish()
+            if self._begin is not None:
+                begin, self._begin = self._begin, None
+                begin()
             self._text.write(text)
 
     def write_reasoning(self, text: str) -> None:

@@ -20,5 +20,15 @@ def stats(info: ModelInfo, reply: Reply) -> list[str]:
     ]
 
 
+def cut(reply: Reply, context: int) -> str | None:
+    """Why an answer is not complete, where a limit cut it."""
+    if reply.ending != "length":
+        return None
+    tokens = reply.figures.generated_tokens
+    if reply.figures.context_left <= 0:
+        return f"the context of {context:,} tokens is full, so the answer is cut; a larger -c has room for more"
+    return f"the answer is cut after {tokens:,} token{'' if tokens == 1 else 's'}, its limit (-n)"
+
+
 def _speed(tokens: int, seconds: float) -> str:
     return f" ({tokens / seconds:.0f} tokens/s)" if tokens and seconds > 0 else ""
