@@ -20,7 +20,6 @@ from strata_cli.conversation.reply import (
     Logprob,
     ScoredToken,
     Stopped,
-    Text,
 )
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Engine, Prefill, Timeline, Token
@@ -29,6 +28,7 @@ from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.generation.generate import Event as Generated
+from strata_cli.generation.tell import Teller
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
@@ -115,20 +115,29 @@ class Conversation:
         """
         tokens, accounting = self.account(prompt)
         delivery = request.delivery
+        notes: list[str] = []
         plan = replace(self.plan(request.sampling), logprobs=delivery.logprobs)
         counted = Counted(accounting, self.engine.info.context)
         for number in range(delivery.choices):
             sampling = replace(plan.sampling, seed=plan.sampling.seed + number)
+            teller = self.teller(prompt, request)
             with contextlib.closing(self._generated(tokens, replace(plan, sampling=sampling))) as generated:
                 for event in generated:
                     counted.push(event)
                     if not isinstance(event, Started):
-                        yield from said(event, delivery.logprobs)
+                        yield from told(teller, event, delivery.logprobs)
                     elif not number:
                         yield Began(self._head(request, prompt, plan.sampling.seed), counted.figures)
+            notes += teller.notes
             if counted.interrupted:
                 break
-        yield Ended(counted.figures)
+        yield Ended(counted.figures, tuple(dict.fromkeys(notes)))
+
+    def teller(self, prompt: Prompt, request: Request) -> Teller:
+        """What tells reasoning, content and calls apart in the answer; raw text has no such parts."""
+        if self.templates is None:
+            return Teller(None)
+        return Teller.after(prompt, self.templates.chosen(tools=bool(request.tools)), request)
 
     def _head(self, request: Request, prompt: Prompt, seed: int) -> Head:
         return Head(
@@ -151,13 +160,14 @@ def refuse_images(request: Request) -> None:
             raise StrataError(IMAGES_NOT_SUPPORTED, words, hint="remove the image", param=f"messages[{index}].content")
 
 
-def said(event: Delta | Finished, top: int | None) -> Iterator[Event]:
+def told(teller: Teller, event: Delta | Finished, top: int | None) -> Iterator[Event]:
     """What a generation brought, as an answer's events; what never became a character is shown as one."""
     if isinstance(event, Delta):
-        yield Text(event.text, scored(event.tokens, top))
+        yield from teller.push(event.text, scored(event.tokens, top))
         return
     if event.pending:
-        yield Text(REPLACEMENT)
+        yield from teller.push(REPLACEMENT)
+    yield from teller.finish()
     yield Stopped(event.reason, event.stop_string)
 
 
