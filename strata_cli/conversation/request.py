@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strata_cli.conversation.messages import NOTHING, JsonObject, Message, Tool
+from strata_cli.conversation.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Request:
 
     `assistant_prefix` follows the assistant's header; `response_prefix` follows the generation prompt (or the
     continued text); `continue_final` leaves the final assistant message open; `add_generation_prompt` false ends the
-    prompt with the history.
+    prompt with the history. `structure` is the document that the answer has to be.
     """
 
     messages: tuple[Message, ...]
@@ -58,4 +59,5 @@ class Request:
     template_kwargs: JsonObject = field(default_factory=lambda: NOTHING)
     sampling: SamplingOptions = field(default=SamplingOptions())
     delivery: Delivery = field(default=Delivery())
+    structure: Structure | None = None
     notes: tuple[str, ...] = ()
