@@ -24,11 +24,13 @@ from strata_cli.cli.options import (
 )
 from strata_cli.cli.shape import Shape, shape_of
 from strata_cli.cli.templates import templates_of
-from strata_cli.conversation.reply import Gathering, Reasoning, Reply, Text
+from strata_cli.conversation.incoming import load_json
+from strata_cli.conversation.reply import Choice, Gathering, Reasoning, Reply, Text
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import CONFLICTING_OPTIONS, ExitStatus, Interrupted, StrataError
 from strata_cli.output import json
+from strata_cli.output.terminal.reasoning import Thinking
 from strata_cli.output.terminal.screen import Answer, Messages, answer_on
 from strata_cli.output.terminal.stats import cut, stats
 from strata_cli.prompt.turn import Prompt, check
@@ -71,6 +73,7 @@ def converse(
 
     def finish(request: Request) -> Request:
         request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
+        request = incoming.with_tools(request, input.tools)
         options, notes = with_sampling(request.sampling, sampling)
         request = with_output(replace(request, sampling=options, notes=(*request.notes, *notes)), output)
         check(request)
@@ -135,6 +138,14 @@ def is_talk(
     asked = prompt or input.file or input.messages or input.input or prefill.continue_final
     plain = output.output is None and output.format in (None, "text") and output.logprobs is None
     return not asked and plain and environment.stdin_terminal and environment.stdout.terminal
+
+
+def call_lines(choice: Choice) -> Iterator[str]:
+    """Each tool call as a line of JSON, after the answer's text."""
+    if choice.calls and choice.content and not choice.content.endswith("\n"):
+        yield "\n"
+    for call in choice.calls:
+        yield json.line({"name": call.name, "arguments": load_json(str(call.arguments), "the call")})
 
 
 class Shown:
@@ -207,6 +218,8 @@ class Shown:
                             answer.write(event.text)
                         elif isinstance(event, Reasoning):
                             answer.write_reasoning(event.text)
+            for line in call_lines(gathering.reply.choices[0]):
+                answer.write(line)
             self._kept.keep(request, gathering.reply, self._messages)
         finally:
             answer.finish()
@@ -216,7 +229,14 @@ class Shown:
 
     def _screen(self) -> Answer:
         output = self._output
-        return answer_on(self._conversation.environment, self._stream, raw=output.raw, colour=output.color or "auto")
+        thinking: Thinking = "hide" if output.hide_thinking else "show"
+        return answer_on(
+            self._conversation.environment,
+            self._stream,
+            raw=output.raw,
+            colour=output.color or "auto",
+            thinking=thinking,
+        )
 
     def _after(self, reply: Reply) -> None:
         if self._output.stats:

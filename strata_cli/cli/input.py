@@ -10,6 +10,7 @@ from pathlib import Path
 
 from strata_cli.cli.options import InputOptions, PrefillOptions, TemplateOptions
 from strata_cli.cli.shape import Shape, ShapeOf
+from strata_cli.conversation import openai
 from strata_cli.conversation.dialects import DIALECTS
 from strata_cli.conversation.incoming import decode, kind_of, load_json
 from strata_cli.conversation.messages import Json, Message
@@ -274,6 +275,16 @@ def with_options(
     if kwargs := template_kwargs(template):
         changes["template_kwargs"] = {**request.template_kwargs, **kwargs}
     return replace(request, notes=tuple(notes), **changes)
+
+
+def with_tools(request: Request, file: str | None) -> Request:
+    """The request with the tools of --tools in place of its own, which is a note."""
+    if file is None:
+        return request
+    value = load_json(read_text_file(file), file)
+    tools = openai.parse({"messages": [], "tools": value if isinstance(value, list) else [value]}).tools
+    replaced = ("--tools replaces the request's tools",) if request.tools else ()
+    return replace(request, tools=tools, notes=(*request.notes, *replaced))
 
 
 def _ends_complete(request: Request, prefill: PrefillOptions, prefix: str) -> bool:

@@ -123,6 +123,9 @@ class InputOptions:
         option("--input", panel=INPUT, help="What standard input holds; none leaves it alone."),
     ] = None
     dialect: DialectChoice = None
+    tools: Annotated[
+        str | None, option("--tools", panel=INPUT, metavar="FILE", help="Read tool definitions from a JSON file.")
+    ] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,6 +250,9 @@ class OutputOptions:
     echo: Annotated[bool, option("--echo", panel=OUTPUT, help="Write the prefix before its continuation.")] = False
     raw: Annotated[
         bool, option("--raw", panel=OUTPUT, help="On a terminal too, the answer as it is, not as drawn markdown.")
+    ] = False
+    hide_thinking: Annotated[
+        bool, option("--hide-thinking", panel=OUTPUT, help="In text, leave the reasoning out.")
     ] = False
     stats: Annotated[bool, option("--stats", panel=OUTPUT, help="Speeds and counts, on standard error.")] = False
     debug: Annotated[

@@ -74,6 +74,7 @@ def render(
 
     def finish(request: Request) -> Request:
         request = incoming.with_options(request, input.system, prefill, prefix, template)
+        request = incoming.with_tools(request, input.tools)
         check(request)
         return request
 
