@@ -22,6 +22,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
 from strata_cli.conversation.incoming import decode
 from strata_cli.environment import STOP_SIGNALS, Environment, Interrupt, handling
@@ -145,6 +146,10 @@ def _keys() -> KeyBindings:
             event.current_buffer.reset()
         else:
             event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
+
+    @keys.add(Keys.Vt100MouseEvent)
+    def _no_mouse(_: KeyPressEvent) -> None:
+        """A sequence like a mouse's can be typed or pasted too; the handler that is there fails on some of them."""
 
     return keys
 
