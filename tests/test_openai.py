@@ -183,7 +183,6 @@ def test_notes(field: str, words: str) -> None:
         ("parallel_tool_calls", False),
         ("verbosity", "low"),
         ("logit_bias", {"5": 1}),
-        ("response_format", {"type": "json_object"}),
         ("functions", []),
         ("tool_choice", "required"),
         ("reasoning_effort", "low"),

@@ -28,6 +28,7 @@ from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.generation.generate import Event as Generated
+from strata_cli.generation.structured import Task
 from strata_cli.generation.tell import Teller
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
@@ -113,19 +114,21 @@ class Conversation:
 
         Each choice after the first has the next seed.
         """
+        task = None if request.structure is None else Task(request.structure, prompt, self.engine)
         tokens, accounting = self.account(prompt)
         delivery = request.delivery
-        notes: list[str] = []
+        notes: list[str] = list(task.notes) if task is not None else []
         plan = replace(self.plan(request.sampling), logprobs=delivery.logprobs)
         counted = Counted(accounting, self.engine.info.context)
         for number in range(delivery.choices):
             sampling = replace(plan.sampling, seed=plan.sampling.seed + number)
-            teller = self.teller(prompt, request)
-            with contextlib.closing(self._generated(tokens, replace(plan, sampling=sampling))) as generated:
+            chosen = replace(plan, sampling=sampling, constraint=None if task is None else task.constraint())
+            teller, proof = self.teller(prompt, request), Proof(task)
+            with contextlib.closing(self._generated(tokens, chosen)) as generated:
                 for event in generated:
                     counted.push(event)
                     if not isinstance(event, Started):
-                        yield from told(teller, event, delivery.logprobs)
+                        yield from told(teller, event, delivery.logprobs, proof)
                     elif not number:
                         yield Began(self._head(request, prompt, plan.sampling.seed), counted.figures)
             notes += teller.notes
@@ -137,6 +140,9 @@ class Conversation:
         """What tells reasoning, content and calls apart in the answer; raw text has no such parts."""
         if self.templates is None:
             return Teller(None)
+        if request.structure is not None and request.structure.constrained:
+            # A document must not be taken for a call that looks like it.
+            request = replace(request, tools=())
         return Teller.after(prompt, self.templates.chosen(tools=bool(request.tools)), request)
 
     def _head(self, request: Request, prompt: Prompt, seed: int) -> Head:
@@ -160,14 +166,33 @@ def refuse_images(request: Request) -> None:
             raise StrataError(IMAGES_NOT_SUPPORTED, words, hint="remove the image", param=f"messages[{index}].content")
 
 
-def told(teller: Teller, event: Delta | Finished, top: int | None) -> Iterator[Event]:
+@dataclass(slots=True)
+class Proof:
+    """What was generated, and at its end whether it is the document that was asked for."""
+
+    task: Task | None
+    pieces: list[str] = field(default_factory=list)
+
+    def push(self, event: Delta) -> None:
+        if self.task is not None:
+            self.pieces.append(event.text)
+
+    def check(self, finished: Finished) -> None:
+        """Raise STRUCTURED_OUTPUT_FAILED where it is not; an interrupted answer need not be one."""
+        if self.task is not None and finished.reason != "interrupted":
+            self.task.check("".join(self.pieces), cut=finished.reason == "length")
+
+
+def told(teller: Teller, event: Delta | Finished, top: int | None, proof: Proof) -> Iterator[Event]:
     """What a generation brought, as an answer's events; what never became a character is shown as one."""
     if isinstance(event, Delta):
+        proof.push(event)
         yield from teller.push(event.text, scored(event.tokens, top))
         return
     if event.pending:
         yield from teller.push(REPLACEMENT)
     yield from teller.finish()
+    proof.check(event)
     yield Stopped(event.reason, event.stop_string)
 
 

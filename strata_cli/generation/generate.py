@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from strata_cli.engine import Prefill, Progress, Sampling, Timeline, Token
+from strata_cli.engine import Constraint, Prefill, Progress, Sampling, Timeline, Token
 from strata_cli.errors import Interrupted
 from strata_cli.generation.text import StopStrings, Utf8
 
@@ -61,7 +61,7 @@ class Plan:
     """How an answer is generated; `max_tokens` None means up to the end of the context.
 
     `pending` are the bytes of a character that the text before left incomplete. `logprobs` is None, or the number of
-    likeliest tokens that each token comes with, 0 and up.
+    likeliest tokens that each token comes with, 0 and up. `constraint` has started and is used up.
     """
 
     sampling: Sampling
@@ -69,6 +69,7 @@ class Plan:
     stop: tuple[str, ...] = ()
     pending: bytes = b""
     logprobs: int | None = None
+    constraint: Constraint | None = None
 
 
 def generate(
@@ -89,7 +90,7 @@ def generate(
     if plan.max_tokens != 0:
         # Without a likeliest token the engine gives no logprob of the chosen one either.
         wanted = 0 if plan.logprobs is None else max(plan.logprobs, 1)
-        with closing(timeline.decode(plan.sampling, logprobs=wanted)) as decoded:
+        with closing(timeline.decode(plan.sampling, logprobs=wanted, constraint=plan.constraint)) as decoded:
             for token in _until_interrupted(decoded, answer):
                 if not answer.tokens:
                     first = clock()

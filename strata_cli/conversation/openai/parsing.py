@@ -8,6 +8,7 @@ from typing import Any
 from strata_cli.conversation import fields as read
 from strata_cli.conversation.fields import Fields, Known, invalid, refused
 from strata_cli.conversation.messages import NOTHING, ImagePart, Message, Part, TextPart, Tool, ToolCall
+from strata_cli.conversation.openai.response_format import response_format
 from strata_cli.conversation.request import Delivery, Request
 
 _REASONING = ("reasoning_content", "thinking", "reasoning")
@@ -17,7 +18,8 @@ _OF_ANSWERS = frozenset(("annotations", "audio", "function_call"))
 
 _KNOWN = Known(
     honoured=read.SAMPLING | read.BEGINNING | read.DELIVERY
-    | {"messages", "tools", "tool_choice", "max_completion_tokens", "stop", "stream_options", "n"},
+    | {"messages", "tools", "tool_choice", "max_completion_tokens", "stop", "stream_options", "n",
+       "response_format"},
     without_effect=frozenset(
         ("model", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier",
          "service_tier", "store", "user")
@@ -36,7 +38,6 @@ _KNOWN = Known(
         "parallel_tool_calls": (True,),
         "prediction": (),
         "reasoning_effort": (),
-        "response_format": ({"type": "text"},),
         "verbosity": ("medium",),
         "web_search_options": (),
     },
@@ -72,6 +73,7 @@ def parse(obj: object) -> Request:
             logprobs=read.logprobs(fields),
             metadata=read.metadata(fields),
         ),
+        structure=response_format(fields),
         notes=notes,
     )
 
