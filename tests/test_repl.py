@@ -644,7 +644,7 @@ def test_two_programs_on_one_session(terminal, tmp_path: Path) -> None:
 
 def test_the_terminal_is_not_obeying_the_model(terminal) -> None:
     at = terminal("-n", "400")
-    at.ask("/prefix \x16\x1b[2J\x16\x07")
+    at.ask("/prefix \x11\x1b[2J\x11\x07")
     answer = at.ask("Hi", "cut by its limit").partition("2004l")[2]
     assert "␛[2J␇" in answer
     # Colours and an erased line are the program's own.
