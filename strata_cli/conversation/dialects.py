@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from strata_cli.conversation import anthropic, openai
 from strata_cli.conversation.messages import Json
-from strata_cli.conversation.reply import Event, Reply
 from strata_cli.conversation.request import Request
 from strata_cli.errors import StrataError
+
+if TYPE_CHECKING:
+    from strata_cli.conversation.reply import Event, Reply
 
 Dialect: TypeAlias = Literal["openai", "anthropic"]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from strata_cli.conversation.dialects import DIALECTS, Dialect
 from strata_cli.conversation.messages import JsonObject
-from strata_cli.conversation.reply import Event, Reply
 from strata_cli.errors import StrataError
+
+if TYPE_CHECKING:
+    from strata_cli.conversation.reply import Event, Reply
 
 
 def line(value: JsonObject) -> str:
