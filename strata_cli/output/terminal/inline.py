@@ -23,7 +23,7 @@ _ESCAPED = frozenset("*_`~#")
 _BEFORE = frozenset("([\"'“‘«—–-:>|*_~")
 _NOT_FIRST = frozenset(")]}.,;:!?")
 _NOT_LAST = frozenset("([{")
-_LINK = re.compile(r"\[([^\[\]]+)\]\([ \t]*((?:[^\s()<>]|\([^\s()<>]*\))*|<[^<>\s]*>)(?:[ \t]+\"[^\"]*\")?[ \t]*\)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([ \t]*((?:(?:[^\s()<>]|\([^\s()<>]*\))*|<[^<>\s]*>)(?:[ \t]+\"[^\"]*\")?)[ \t]*\)")
 _NO_LINK = re.compile(r"\[[^\[\]]*\]\([ \t]*[^\s()]+[ \t]+[^\s\")]")
 
 
@@ -202,9 +202,9 @@ def _link(window: str, style: str, complete: bool) -> _Span | None:
     if window[close + 1 : close + 2] != "(":
         return _literal("[", style)
     if found := _LINK.match(window):
-        text, target = found.group(1), found.group(2).strip("<>")
+        text, target = found.groups()
         pieces = _scan(text, "[", styled(style, UNDERLINE), True)[0]
-        if target and target != text:
+        if target != text:
             pieces.append((f" ({target})", styled(style, DIM)))
         return _Span(found.end(), tuple(pieces))
     return _literal("[", style) if complete or _NO_LINK.match(window) else None

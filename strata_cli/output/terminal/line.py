@@ -19,7 +19,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _ITEM_BEGUN = re.compile(r"(?:[-*+]|\d{1,9}[.)]?)[ \t]*$")
 _RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}$")
 _RULE_BEGUN = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*)*$")
-_HEADING = re.compile(r"(#{1,6})([ \t]+|$)")
+_HEADING = re.compile(r"(#{1,6})([ \t]|$)")
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^`]*)$")
 
 
