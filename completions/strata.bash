@@ -26,9 +26,9 @@ _strata_command() {
     commands=() options=()
     case $command in
         strata) commands=(chat complete render completion man models) options=(--version -h --help) ;;
-        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools --session -m --model --think --no-think --template --template-kwargs -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --stats --debug -q --quiet --color -h --help) ;;
+        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools --session -m --model --think --no-think --template --template-kwargs --schema --schema-mode --grammar --no-schema-instruction -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --stats --debug -q --quiet --color -h --help) ;;
         'strata complete') options=(-f --file --input --dialect -m --model -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --stats --debug -q --quiet --color -h --help) ;;
-        'strata render') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools -m --model --think --no-think --template --template-kwargs --bos --eos -o --output --format --debug -q --quiet --color -h --help) ;;
+        'strata render') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools -m --model --think --no-think --template --template-kwargs --schema --schema-mode --grammar --no-schema-instruction --bos --eos -o --output --format --debug -q --quiet --color -h --help) ;;
         'strata completion') options=(-h --help) ;;
         'strata man') options=(-h --help) ;;
         'strata models') commands=(list path) options=(-h --help) ;;
@@ -42,10 +42,11 @@ _strata_option() {
     takes= choices=()
     case "$command $1" in
         'strata chat --prefix' | 'strata chat --prefill' | 'strata chat -s' | 'strata chat --system' | 'strata chat --template-kwargs' | 'strata chat -n' | 'strata chat --max-tokens' | 'strata chat --temp' | 'strata chat --top-k' | 'strata chat --top-p' | 'strata chat --min-p' | 'strata chat --seed' | 'strata chat --repeat-penalty' | 'strata chat --repeat-last-n' | 'strata chat --presence-penalty' | 'strata chat --frequency-penalty' | 'strata chat --stop' | 'strata chat -c' | 'strata chat --ctx-size' | 'strata chat --n-cpu-moe' | 'strata chat -t' | 'strata chat --threads' | 'strata chat -b' | 'strata chat --batch-size' | 'strata chat --ubatch-size' | 'strata chat --device' | 'strata chat --logprobs') takes=nothing ;;
-        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --tools' | 'strata chat --session' | 'strata chat --template' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes=file ;;
+        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --tools' | 'strata chat --session' | 'strata chat --template' | 'strata chat --schema' | 'strata chat --grammar' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes=file ;;
         'strata chat --input') takes=choice choices=(auto text json jsonl none) ;;
         'strata chat --dialect') takes=choice choices=(auto openai anthropic) ;;
         'strata chat -m' | 'strata chat --model') takes=model ;;
+        'strata chat --schema-mode') takes=choice choices=(constrain validate) ;;
         'strata chat -ngl' | 'strata chat --gpu-layers') takes=choice choices=(auto all) ;;
         'strata chat --flash-attn') takes=choice choices=(auto on off) ;;
         'strata chat --cache-type-k' | 'strata chat --cache-type-v') takes=choice choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
@@ -62,10 +63,11 @@ _strata_option() {
         'strata complete --format') takes=choice choices=(text json jsonl) ;;
         'strata complete --color') takes=choice choices=(auto always never) ;;
         'strata render --prefix' | 'strata render --prefill' | 'strata render -s' | 'strata render --system' | 'strata render --template-kwargs' | 'strata render --bos' | 'strata render --eos') takes=nothing ;;
-        'strata render --prefix-file' | 'strata render -f' | 'strata render --file' | 'strata render --messages' | 'strata render --tools' | 'strata render --template' | 'strata render -o' | 'strata render --output') takes=file ;;
+        'strata render --prefix-file' | 'strata render -f' | 'strata render --file' | 'strata render --messages' | 'strata render --tools' | 'strata render --template' | 'strata render --schema' | 'strata render --grammar' | 'strata render -o' | 'strata render --output') takes=file ;;
         'strata render --input') takes=choice choices=(auto text json jsonl none) ;;
         'strata render --dialect') takes=choice choices=(auto openai anthropic) ;;
         'strata render -m' | 'strata render --model') takes=model ;;
+        'strata render --schema-mode') takes=choice choices=(constrain validate) ;;
         'strata render --format') takes=choice choices=(text json) ;;
         'strata render --color') takes=choice choices=(auto always never) ;;
     esac

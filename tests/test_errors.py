@@ -140,6 +140,7 @@ RAISED: dict[str, Callable[[Folder], Done]] = {
     "context_length_exceeded": lambda f: f.chat("-c", "4", "Hi"),
     "internal_error": internal_error,
     "session_invalid": session_invalid,
+    "structured_output_failed": lambda f: f.chat("--schema", '{"type": "array", "minItems": 9}', "Hi"),
 }
 
 

@@ -28,7 +28,7 @@ from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.generation.generate import Event as Generated
-from strata_cli.generation.structured import Task
+from strata_cli.generation.structured import Task, instructed
 from strata_cli.generation.tell import Teller
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages
@@ -67,6 +67,7 @@ class Conversation:
     def compose(self, request: Request) -> Prompt:
         assert self.templates is not None
         refuse_images(request)
+        request = instructed(request)
         prompt = compose(self.templates.chosen(tools=bool(request.tools)), request)
         return replace(prompt, notes=(*request.notes, *prompt.notes))
 

@@ -12,6 +12,7 @@ from strata_cli.cli.options import (
     PrefillOptions,
     SamplingOptions,
     SessionOptions,
+    StructureOptions,
     TemplateOptions,
     takes,
 )
@@ -23,6 +24,7 @@ from strata_cli.cli.options import (
     SessionOptions,
     ModelOptions,
     TemplateOptions,
+    StructureOptions,
     SamplingOptions,
     DeviceOptions,
     OutputOptions,

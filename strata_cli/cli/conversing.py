@@ -20,9 +20,11 @@ from strata_cli.cli.options import (
     PrefillOptions,
     SamplingOptions,
     SessionOptions,
+    StructureOptions,
     TemplateOptions,
 )
 from strata_cli.cli.shape import Shape, shape_of
+from strata_cli.cli.structure import structure_of, with_structure
 from strata_cli.cli.templates import templates_of
 from strata_cli.conversation.incoming import load_json
 from strata_cli.conversation.reply import Choice, Gathering, Reasoning, Reply, Text
@@ -44,13 +46,14 @@ def converse(
     session: SessionOptions,
     model: ModelOptions,
     template: TemplateOptions,
+    structure: StructureOptions,
     sampling: SamplingOptions,
     device: DeviceOptions,
     output: OutputOptions,
 ) -> ExitStatus:
     """Answer what the command line and standard input ask; raises StrataError and Interrupted."""
     messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
-    prefix = incoming.prefix_of(prefill)
+    prefix, document = incoming.prefix_of(prefill), structure_of(structure)
     kept = Kept.read(session.session)
 
     def opened(model: ModelOptions) -> Conversation:
@@ -64,6 +67,9 @@ def converse(
             templates_of(environment, template, engine.info)
 
     if is_talk(environment, prompt, input, prefill, output):
+        if document is not None:
+            hint = "give the prompt on the command line"
+            raise StrataError(CONFLICTING_OPTIONS, f"{document.field} asks for one answer, not for a talk", hint=hint)
         from strata_cli.cli.repl import begin
 
         kwargs = incoming.template_kwargs(template)
@@ -73,7 +79,7 @@ def converse(
 
     def finish(request: Request) -> Request:
         request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
-        request = incoming.with_tools(request, input.tools)
+        request = with_structure(incoming.with_tools(request, input.tools), document, structure)
         options, notes = with_sampling(request.sampling, sampling)
         request = with_output(replace(request, sampling=options, notes=(*request.notes, *notes)), output)
         check(request)
@@ -206,7 +212,7 @@ class Shown:
             self._messages.note(note)
         if request.delivery.logprobs is not None:
             self._messages.note("logprobs have no place in text; --format json has one")
-        answer, gathering = self._screen(), Gathering()
+        answer, gathering = self._screen(request), Gathering()
         try:
             if self._output.echo and not self._stream.terminal:
                 answer.write(echo)
@@ -227,13 +233,15 @@ class Shown:
             self._messages.aside(reason)
         self._after(gathering.reply)
 
-    def _screen(self) -> Answer:
+    def _screen(self, request: Request) -> Answer:
         output = self._output
+        # A document is data, not markdown.
+        raw = output.raw or request.structure is not None
         thinking: Thinking = "hide" if output.hide_thinking else "show"
         return answer_on(
             self._conversation.environment,
             self._stream,
-            raw=output.raw,
+            raw=raw,
             colour=output.color or "auto",
             thinking=thinking,
         )

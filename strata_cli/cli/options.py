@@ -19,7 +19,7 @@ def option(*names: str, panel: str, help: str, **more: Any) -> Any:
 
 
 MODEL, CONTEXT, PREFILL, SAMPLING = "Model", "Context and device", "Prefill", "Sampling"
-INPUT, TEMPLATE, OUTPUT = "Input", "Template", "Output"
+INPUT, TEMPLATE, OUTPUT, STRUCTURE = "Input", "Template", "Output", "Structured output"
 
 Switch = Literal["auto", "on", "off"]
 DialectChoice = Annotated[
@@ -168,6 +168,33 @@ class TemplateOptions:
         str | None,
         option("--template-kwargs", panel=TEMPLATE, metavar="JSON", help="More variables for the template."),
     ] = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StructureOptions:
+    """Which document the answer has to be."""
+
+    schema: Annotated[
+        str | None,
+        option("--schema", panel=STRUCTURE, metavar="FILE|JSON", help="The answer is a JSON document by this schema."),
+    ] = None
+    schema_mode: Annotated[
+        Literal["constrain", "validate"] | None,
+        option("--schema-mode", panel=STRUCTURE, help="Write nothing else, or only check what was written."),
+    ] = None
+    grammar: Annotated[
+        str | None,
+        option(
+            "--grammar",
+            panel=STRUCTURE,
+            metavar="FILE",
+            help="The answer is a text by this grammar: GBNF, Lark or a regular expression.",
+        ),
+    ] = None
+    no_schema_instruction: Annotated[
+        bool,
+        option("--no-schema-instruction", panel=STRUCTURE, help="Do not tell the model the schema."),
+    ] = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,13 +9,16 @@ from strata_cli.cli.options import (
     ModelOptions,
     PrefillOptions,
     RenderOutputOptions,
+    StructureOptions,
     TemplateOptions,
     TokenTextOptions,
     takes,
 )
 
 
-@takes(PrefillOptions, InputOptions, ModelOptions, TemplateOptions, TokenTextOptions, RenderOutputOptions)
+@takes(
+    PrefillOptions, InputOptions, ModelOptions, TemplateOptions, StructureOptions, TokenTextOptions, RenderOutputOptions
+)
 def command(
     ctx: typer.Context,
     prompt: Annotated[list[str] | None, typer.Argument(metavar="PROMPT", help="What you say.")] = None,

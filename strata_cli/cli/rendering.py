@@ -15,16 +15,19 @@ from strata_cli.cli.options import (
     ModelOptions,
     PrefillOptions,
     RenderOutputOptions,
+    StructureOptions,
     TemplateOptions,
     TokenTextOptions,
 )
 from strata_cli.cli.shape import Shape, spoken
+from strata_cli.cli.structure import structure_of, with_structure
 from strata_cli.cli.templates import Templates, templates_of
 from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import ExitStatus, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
+from strata_cli.generation.structured.instruction import instructed
 from strata_cli.output import json
 from strata_cli.output.terminal.picture import picture
 from strata_cli.output.terminal.screen import Messages
@@ -65,16 +68,17 @@ def render(
     input: InputOptions,
     model: ModelOptions,
     template: TemplateOptions,
+    structure: StructureOptions,
     token_texts: TokenTextOptions,
     output: RenderOutputOptions,
 ) -> ExitStatus:
     """Render what the command line and standard input ask; raises StrataError and Interrupted."""
     messages = Messages(environment, quiet=output.quiet, debug=output.debug or environment.debug)
-    prefix = incoming.prefix_of(prefill)
+    prefix, document = incoming.prefix_of(prefill), structure_of(structure)
 
     def finish(request: Request) -> Request:
         request = incoming.with_options(request, input.system, prefill, prefix, template)
-        request = incoming.with_tools(request, input.tools)
+        request = with_structure(incoming.with_tools(request, input.tools), document, structure)
         check(request)
         return request
 
@@ -120,6 +124,7 @@ def _opened(
 
 def _renderer(templates: Templates, engine: Engine | None) -> Callable[[Request], Rendering]:
     def rendered(request: Request) -> Rendering:
+        request = instructed(request)
         prompt = compose(templates.chosen(tools=bool(request.tools)), request)
         prompt = replace(prompt, notes=(*request.notes, *prompt.notes))
         if engine is None:
