@@ -10,6 +10,7 @@ from strata_cli import errors
 from strata_cli.conversation.anthropic import error, parse
 from strata_cli.conversation.messages import ImagePart, Message, TextPart, ToolCall
 from strata_cli.conversation.request import Delivery, SamplingOptions
+from strata_cli.conversation.structure import Schema, Structure
 from strata_cli.errors import StrataError
 
 USER = {"role": "user", "content": "Hello."}
@@ -155,6 +156,12 @@ def test_thinking(thinking: object, kwargs: Mapping[str, bool]) -> None:
     assert parse({"messages": [USER], "thinking": thinking}).template_kwargs == kwargs
 
 
+def test_a_document_is_asked_for() -> None:
+    request = parse({"messages": [USER], "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}})
+    assert request.structure == Structure(Schema(SCHEMA), field="output_config.format")
+    assert parse({"messages": [USER], "output_config": {"format": None}}).structure is None
+
+
 def test_tool_choice_none_hides_the_tools() -> None:
     tools = [{"name": "look", "input_schema": SCHEMA}]
     assert len(parse({"messages": [USER], "tools": tools}).tools) == 1
@@ -200,7 +207,7 @@ TOOLS = {"tools": [{"name": "f", "input_schema": {}}]}
         ),
         ({"messages": [USER], "tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0].type"),
         ({"messages": [USER], "tools": [{**TOOLS["tools"][0], "defer_loading": True}]}, "tools[0].defer_loading"),
-        ({"messages": [USER], "output_config": {"effort": "low"}}, "output_config"),
+        ({"messages": [USER], "output_config": {"effort": "low"}}, "output_config.effort"),
         ({"messages": [USER], "mcp_servers": [{}]}, "mcp_servers"),
         ({"messages": [USER], "container": "c"}, "container"),
         ({"messages": [USER], "thinking": {"type": "between_tools"}}, "thinking.type"),
@@ -260,6 +267,10 @@ def test_what_cannot_be_done_is_refused(request_: object, param: str) -> None:
         ({"messages": [USER], "tools": [{"name": "f"}]}, "tools[0].input_schema"),
         ({"messages": [USER], "tool_choice": "auto"}, "tool_choice"),
         ({"messages": [USER], "tool_choice": {"type": "some"}}, "tool_choice.type"),
+        ({"messages": [USER], "output_config": 7}, "output_config"),
+        ({"messages": [USER], "output_config": {"format": "json"}}, "output_config.format"),
+        ({"messages": [USER], "output_config": {"format": {"type": "json"}}}, "output_config.format.type"),
+        ({"messages": [USER], "output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema"),
         ({"messages": [USER], "thinking": True}, "thinking"),
         ({"messages": [USER], "thinking": {"type": 7}}, "thinking.type"),
         ({"messages": [USER], "stop_sequences": "a"}, "stop_sequences"),

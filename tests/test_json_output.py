@@ -346,6 +346,6 @@ def test_deep_nesting_is_an_error_of_the_request(ask: Callable[..., Done]) -> No
     deep = "[" * 100_000 + "]" * 100_000
     done = ask("--format", "json", "--input", "json", stdin=f'{{"messages": {deep}}}')
     assert (done.status, done.json["error"]["code"]) == (2, "invalid_json")
-    deep = "[" * 190 + "]" * 190
-    done = ask("--format", "json", stdin=f'{{"messages": [], "chat_template_kwargs": {{"a": {deep}}}}}')
-    assert done.status in (0, 2) and "Traceback" not in done.err
+    deep = "[" * 97 + "]" * 97
+    done = ask("--format", "json", stdin=f'{{"messages": [{json.dumps(USER)}], "chat_template_kwargs": {{"a": {deep}}}}}')
+    assert done.status == 0

@@ -42,7 +42,7 @@ def _named(data: bytes) -> str:
     return f"byte 0x{data[0]:02x}" if data else "the end of the input"
 
 
-DEEPEST = 200
+DEEPEST = 100
 """How many lists and objects may lie in each other. What reads a value goes down with it, and has a stack that ends."""
 
 

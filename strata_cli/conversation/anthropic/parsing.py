@@ -19,16 +19,17 @@ from strata_cli.conversation.messages import (
     ToolCall,
 )
 from strata_cli.conversation.request import Delivery, Request
+from strata_cli.conversation.structure import Schema, Structure
 
 _NOTHING: frozenset[str] = frozenset()
 _KNOWN = Known(
     honoured=read.SAMPLING | read.BEGINNING | read.DELIVERY
-    | {"messages", "system", "tools", "tool_choice", "stop_sequences", "thinking", "cache_control"},
+    | {"messages", "system", "tools", "tool_choice", "stop_sequences", "thinking", "cache_control", "output_config"},
     without_effect=frozenset(
         ("model", "anthropic_beta", "anthropic_version", "betas", "diagnostics", "inference_geo", "service_tier",
          "speed", "user_profile_id", "workspace_id")
     ),
-    refused={"container": (), "context_management": (), "mcp_servers": (), "output_config": ({},), "output_format": ()},
+    refused={"container": (), "context_management": (), "mcp_servers": (), "output_format": ()},
 )  # fmt: skip
 _MESSAGE_FIELDS = frozenset(("role", "content"))
 # What an answer holds beside its content, which comes back where a program sends the whole answer.
@@ -42,6 +43,7 @@ _TOOL = Known(
 )
 _CHOICE = Known(frozenset(("type", "name")), _NOTHING, {"disable_parallel_tool_use": (False,)})
 _THINKING = Known(frozenset(("type",)), frozenset(("budget_tokens",)), {"display": ("summarized",)})
+_OUTPUT = Known(frozenset(("format",)), _NOTHING, {"effort": ()})
 _BLOCK = {
     "text": Known(frozenset(("type", "text", "cache_control")), frozenset(("citations",)), {}),
     "image": Known(frozenset(("type", "source", "cache_control")), _NOTHING, {"transformations": ()}),
@@ -99,8 +101,24 @@ def parse(obj: object) -> Request:
         delivery=Delivery(
             stream=read.stream(fields), logprobs=read.logprobs(fields), metadata=read.metadata(fields)
         ),
+        structure=_structure(fields, notes),
         notes=tuple(notes.lines),
     )  # fmt: skip
+
+
+def _structure(fields: Fields, notes: _Notes) -> Structure | None:
+    """The document that `output_config` asks for."""
+    options = notes.known(
+        _OUTPUT, read.mapping(fields.get("output_config", NOTHING), "output_config"), "output_config."
+    )
+    where = "output_config.format"
+    if "format" not in options:
+        return None
+    format = read.mapping(options["format"], where)
+    if format.get("type") != "json_schema":
+        raise invalid(f"{where}.type", f"is {read.shown(format.get('type'))}; it must be 'json_schema'")
+    schema = read.mapping(format.get("schema"), f"{where}.schema", "must be a JSON schema, an object")
+    return Structure(Schema(schema), field=where)  # type: ignore[arg-type]
 
 
 def _template_kwargs(fields: Fields, notes: _Notes) -> JsonObject:
