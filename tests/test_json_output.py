@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from anthropic import Anthropic, BadRequestError
 from openai import BadRequestError as OpenAIBadRequestError
 from openai import OpenAI
 
+from strata_cli.conversation import dialects
+from strata_cli.conversation.anthropic import parsing as anthropic_parsing
+from strata_cli.conversation.openai import parsing as openai_parsing
 from tests.shell import Done, strata
 
 USER = {"role": "user", "content": "Hello."}
@@ -347,5 +351,37 @@ def test_deep_nesting_is_an_error_of_the_request(ask: Callable[..., Done]) -> No
     done = ask("--format", "json", "--input", "json", stdin=f'{{"messages": {deep}}}')
     assert (done.status, done.json["error"]["code"]) == (2, "invalid_json")
     deep = "[" * 97 + "]" * 97
-    done = ask("--format", "json", stdin=f'{{"messages": [{json.dumps(USER)}], "chat_template_kwargs": {{"a": {deep}}}}}')
+    done = ask(
+        "--format", "json", stdin=f'{{"messages": [{json.dumps(USER)}], "chat_template_kwargs": {{"a": {deep}}}}}'
+    )
     assert done.status == 0
+
+
+# The documentation
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
+
+
+def test_the_documented_objects_have_the_keys_that_are_there(ask: Callable[..., Done]) -> None:
+    particulars, openai, anthropic = map(json.loads, re.findall(r"^```json\n(.*?)\n```$", PAGE, re.M | re.S))
+    reply = ask("--format", "json", stdin={"messages": [USER], "metadata": {"id": "7"}}).json
+    assert shape(particulars) == shape({key: reply[key] for key in particulars})
+    assert shape(openai) == shape(ask("--format", "json", stdin={"messages": [USER], "max_tokens": 0}).json)
+    wrong = {"messages": [USER], "max_tokens": 0}
+    assert shape(anthropic) == shape(ask("--format", "json", "--dialect", "anthropic", stdin=wrong).json)
+
+
+def shape(value: object) -> object:
+    """The keys of an object, those inside too."""
+    return {key: shape(item) for key, item in value.items()} if isinstance(value, dict) else None
+
+
+def test_the_documented_signs_of_a_dialect_are_those_that_are_read() -> None:
+    signs = PAGE[PAGE.index("1. A message of the role") : PAGE.index("3. Anything else")]
+    assert all(f"`{name}`" in signs for name in dialects._FIELDS | dialects._BLOCKS | dialects._CHOICES)
+
+
+def test_every_field_is_documented() -> None:
+    for known in (openai_parsing._KNOWN, anthropic_parsing._KNOWN):
+        missing = {name for name in known.honoured if f"`{name}`" not in PAGE and f"`{name}." not in PAGE}
+        assert not missing
