@@ -22,9 +22,14 @@ class ScriptedTimeline:
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: object = None) -> Iterator[Token]:
         score = -0.5 if logprobs else None
-        for byte in self._script:
+        for byte in self._script[self._said() :]:
             yield Token(byte, bytes([byte]), logprob=score)
         yield Token(END, b"", end=True, logprob=score)
+
+    def _said(self) -> int:
+        """How much of the script the prompt ends with: a stopped answer goes on from there."""
+        held = bytes(token for token in self.tokens if token != END)
+        return next(n for n in range(len(self._script), -1, -1) if held.endswith(self._script[:n]))
 
     def close(self) -> None:
         pass

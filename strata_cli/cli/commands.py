@@ -156,12 +156,24 @@ _SHORT_NAMES = {"temp": "temperature", "n": "max_tokens"}
 THINKING = ("on", "off", "auto")
 
 
+def _set_thinking(talk: Talk, choice: str) -> None:
+    if choice not in ("show", "fold", "hide"):
+        raise StrataError(
+            INVALID_USAGE, f"thinking cannot be {choice or 'nothing'}", hint="it can be show, fold or hide"
+        )
+    talk.thinking = choice
+    talk.note(f"thinking: {choice}")
+
+
 def _set(talk: Talk, rest: str) -> None:
     name, _, value = rest.strip().partition(" ")
     name = name.replace("-", "_")
     name = _SHORT_NAMES.get(name, name)
     if not name:
         _show_settings(talk)
+        return
+    if name == "thinking":
+        _set_thinking(talk, value.strip())
         return
     if name not in SETTINGS:
         close = difflib.get_close_matches(name, SETTINGS, 1)

@@ -64,6 +64,7 @@ def begin(
         template_kwargs=template_kwargs,
         raw=output.raw,
         colour=output.color or "auto",
+        thinking="hide" if output.hide_thinking else "show",
         session=kept.file,
     )
     greet(talk)

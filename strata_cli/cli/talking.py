@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from strata_cli.cli.answer import Conversation, Outcome
@@ -11,13 +11,17 @@ from strata_cli.cli.kept import elsewhere
 from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue, Draft
 from strata_cli.conversation.messages import Json
+from strata_cli.conversation.reply import Delta, Reasoning, Text
 from strata_cli.conversation.request import Request, SamplingOptions
 from strata_cli.engine import Prefill
 from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, line
+from strata_cli.generation.tell import Teller
+from strata_cli.output.terminal.reasoning import Thinking
 from strata_cli.output.terminal.repl import is_dumb, unechoed
 from strata_cli.output.terminal.screen import Answer, Messages, answer_on, error_line
+from strata_cli.prompt.turn import Prompt, Span
 from strata_cli.store.sessions import SessionFile
 
 EVERY = 1.0
@@ -26,20 +30,35 @@ EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """From where a generation starts: its tokens, what of the answer is given, the bytes of half a character."""
+    """From where a generation starts: its tokens, what of the answer is given, the bytes of half a character.
+
+    `reasoned` is the reasoning that the prompt goes on with; `raw` is what the model said after `prompt` before it was
+    stopped, markup included.
+    """
 
     tokens: tuple[int, ...]
     begun: str
     accounting: Accounting
     continued: bool
+    prompt: Prompt
+    reasoned: str = ""
+    raw: str = ""
     pending: bytes = b""
+
+    @property
+    def so_far(self) -> Prompt:
+        """The prompt with what the model said after it before it was stopped."""
+        end = len(self.prompt.text)
+        span = Span(end, end + len(self.raw), "prefix")
+        spans = (*self.prompt.spans, span) if self.raw else self.prompt.spans
+        return replace(self.prompt, text=self.prompt.text + self.raw, spans=spans)
 
 
 class Coming:
     """An answer while it comes: shown at once, and saved from time to time."""
 
-    def __init__(self, shown: Answer, save: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._shown, self._save, self._clock = shown, save, clock
+    def __init__(self, shown: Answer, teller: Teller, save: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._shown, self._teller, self._save, self._clock = shown, teller, save, clock
         self._saved = clock()
         self._pieces: list[str] = []
 
@@ -49,10 +68,22 @@ class Coming:
 
     def write(self, text: str) -> None:
         self._pieces.append(text)
-        self._shown.write(text)
+        self._show(self._teller.push(text))
         if self._clock() - self._saved >= EVERY:
             self._save(self.text)
             self._saved = self._clock()
+
+    def finish(self) -> None:
+        """Show what was held back, and end the last line."""
+        self._show(self._teller.finish())
+        self._shown.finish()
+
+    def _show(self, deltas: Iterable[Delta]) -> None:
+        for delta in deltas:
+            if isinstance(delta, Text):
+                self._shown.write(delta.text)
+            elif isinstance(delta, Reasoning):
+                self._shown.write_reasoning(delta.text)
 
 
 @dataclass(slots=True)
@@ -73,6 +104,7 @@ class Talk:
     template_kwargs: dict[str, Json] = field(default_factory=dict)
     raw: bool = False
     colour: str = "auto"
+    thinking: Thinking = "show"
     session: SessionFile | None = None
     files: dict[str, SessionFile] = field(default_factory=dict)
     before_clear: Dialogue | None = None
@@ -80,6 +112,7 @@ class Talk:
     continued: bool = False
     prefill: Prefill | None = None
     counted: tuple[Dialogue, int | None] | None = None
+    drafted: tuple[Draft, Start, str] | None = None
 
     # What is said
 
@@ -116,8 +149,11 @@ class Talk:
         """Let the model go on from where the dialogue stands, and keep what comes, however it ends."""
         start = self.start()
         self.accounting, self.continued = start.accounting, start.continued
-        shown = answer_on(self.environment, self.environment.stdout, raw=self.raw, colour=self.colour)
-        coming = Coming(shown, lambda text: self._save_meanwhile(self._left(start, text)), self.environment.clock)
+        stdout = self.environment.stdout
+        shown = answer_on(self.environment, stdout, raw=self.raw, colour=self.colour, thinking=self.thinking)
+        teller = self.conversation.teller(start.so_far, self.request())
+        save = lambda text: self._save_meanwhile(self._left(start, text))  # noqa: E731
+        coming = Coming(shown, teller, save, self.environment.clock)
         try:
             with unechoed(None if is_dumb(self.environment.variables) else self.environment.stdin):
                 outcome = self._generate(start, coming, shown)
@@ -139,17 +175,34 @@ class Talk:
         finally:
             # The answer is there, whether or not the terminal takes its last line end.
             with contextlib.suppress(Interrupted):
-                shown.finish()
+                coming.finish()
 
     def _left(self, start: Start, text: str) -> Dialogue:
         """The dialogue with an answer that broke off."""
-        return self.dialogue.answered(start.begun + text, unfinished=True)
+        content, reasoning = self._parts(start, text)
+        return self.dialogue.answered(content, unfinished=True, reasoning=reasoning)
+
+    def _parts(self, start: Start, text: str) -> tuple[str, str | None]:
+        """The answer's content and its reasoning; a block that the model opened itself stays in the content.
+
+        What follows an open block of the prompt has no opening tag, so it is no text that could be read again.
+        """
+        if start.prompt.opening.where == "content":
+            return start.begun + text, None
+        teller = self.conversation.teller(start.prompt, self.request())
+        deltas = [*teller.push(start.raw + text), *teller.finish()]
+        content = "".join(delta.text for delta in deltas if isinstance(delta, Text))
+        reasoning = "".join(delta.text for delta in deltas if isinstance(delta, Reasoning))
+        return content, start.reasoned + reasoning
 
     def _keep(self, start: Start, outcome: Outcome) -> None:
-        text, finished = start.begun + outcome.text, outcome.finished
+        finished = outcome.finished
         tokens = (*start.tokens, *finished.ids)
         complete = finished.reason in ("stop", "stop_string")
-        self.change(self.dialogue.answered(text, None if complete else Draft(tokens, finished.pending)))
+        draft = None if complete else Draft(tokens, finished.pending)
+        content, reasoning = self._parts(start, outcome.text)
+        self.drafted = draft and (draft, start, start.raw + outcome.text)
+        self.change(self.dialogue.answered(content, draft, reasoning=reasoning))
         self.counted = (self.dialogue, len(tokens))
 
     def _report(self, start: Start, outcome: Outcome) -> None:
@@ -168,18 +221,23 @@ class Talk:
     def start(self) -> Start:
         """From its own tokens where an answer was stopped and left alone, else from the composed prompt."""
         dialogue = self.dialogue
-        if dialogue.draft is not None and not dialogue.prefix:
-            tokens = dialogue.draft.tokens
+        if self.drafted is not None and dialogue.draft is self.drafted[0] and not dialogue.prefix:
+            draft, first, raw = self.drafted
+            tokens = draft.tokens
             before = min(self.accounting.prompt_tokens if self.accounting else 0, len(tokens))
             accounting = Accounting(before, len(tokens) - before, len(tokens))
             self.messages.debug(line(accounting, continued=True))
-            return Start(tokens, dialogue.answer or "", accounting, True, dialogue.draft.pending)
+            return replace(
+                first, tokens=tokens, begun=dialogue.answer or "", accounting=accounting, continued=True, raw=raw,
+                pending=draft.pending,
+            )  # fmt: skip
         prompt = self.conversation.compose(self.request())
         for note in prompt.notes:
             self.note(note)
         tokens, accounting = self.conversation.account(prompt)
         begun = (dialogue.answer or "") + dialogue.prefix if dialogue.unfinished else dialogue.prefix
-        return Start(tuple(tokens), begun, accounting, dialogue.unfinished)
+        reasoned = dialogue.messages[-1].reasoning or "" if dialogue.unfinished else ""
+        return Start(tuple(tokens), begun, accounting, dialogue.unfinished, prompt, reasoned)
 
     def request(self) -> Request:
         """The dialogue as a request for its next words."""

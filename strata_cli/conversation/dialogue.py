@@ -51,12 +51,19 @@ class Dialogue:
         """Add a user's turn; an unfinished answer counts as complete from here on."""
         return Dialogue((*self.messages, Message("user", text)), prefix=self.prefix)
 
-    def answered(self, text: str, draft: Draft | None = None, *, unfinished: bool = False) -> Dialogue:
-        """Put `text` as the last answer, in the place of one that is there; a draft makes it unfinished."""
+    def answered(
+        self, text: str, draft: Draft | None = None, *, unfinished: bool = False, reasoning: str | None = None
+    ) -> Dialogue:
+        """Put `text` as the last answer, in the place of one that is there; a draft makes it unfinished.
+
+        `reasoning` None leaves the answer's own as it is.
+        """
         if self.answer is None:
-            messages = (*self.messages, Message("assistant", text))
+            messages = (*self.messages, Message("assistant", text, reasoning))
         else:
-            messages = (*self.messages[:-1], replace(self.messages[-1], content=text))
+            last = self.messages[-1]
+            kept = last.reasoning if reasoning is None else reasoning
+            messages = (*self.messages[:-1], replace(last, content=text, reasoning=kept))
         return Dialogue(messages, unfinished or draft is not None, draft)
 
     def opened(self) -> Dialogue:
