@@ -289,6 +289,11 @@ PROMPT = r"\x1b\[\?2004h"
 LONG = 30
 
 
+def heed_ctrl_c() -> None:
+    """Where the tests run in the background, the signal is ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """The program in a terminal of its own."""
 
@@ -304,7 +309,7 @@ class Terminal:
         }
         self.child = pexpect.spawn(
             command[0], command[1:], env=environment, timeout=LONG, encoding="utf-8", codec_errors="replace",
-            dimensions=(24, 80), searchwindowsize=4000,
+            dimensions=(24, 80), searchwindowsize=4000, preexec_fn=heed_ctrl_c,
         )  # fmt: skip
 
     def see(self, pattern: str) -> str:

@@ -271,6 +271,7 @@ def test_a_terminated_answer_is_kept_as_unfinished(endless_model: Path, session:
         child = process(
             "chat", "-t", "1", "-m", str(endless_model), "-c", "500000", "--temp", "0", "--session", str(session),
             "Hi", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         assert child.stdout is not None
         first = os.read(child.stdout.fileno(), 1)
