@@ -274,10 +274,13 @@ class TestCut:
     def test_a_document_that_is_complete_was_not(self) -> None:
         task().check('{"name": "x", "age": 1}', cut=True)
         task({"type": "boolean"}).check("true", cut=True)
+        task({"const": 12}).check("12", cut=True)
         task(GrammarText("regex", "ab")).check("ab", cut=True)
 
     def test_a_number_or_a_text_that_may_go_on_was(self) -> None:
-        refused(lambda: task({"type": "integer"}).check("12", cut=True), STRUCTURED_OUTPUT_FAILED)
+        for constrained in (True, False):
+            made = task({"type": "integer"}, constrained=constrained)
+            refused(lambda made=made: made.check("12", cut=True), STRUCTURED_OUTPUT_FAILED)
         refused(lambda: task(GrammarText("regex", "ab+")).check("ab", cut=True), STRUCTURED_OUTPUT_FAILED)
 
     @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ class TestConstrained:
         assert (done.status, done.out) == (2, b"")
         assert "character 13, 'x', where '0' to '9' can stand" in done.err
 
+    def test_a_prefix_that_is_no_text_is_refused(self, model: str) -> None:
+        done = asked(model, "--schema", SCHEMA, assistant_prefix='{"\ud800')
+        assert (done.status, done.json["error"]["code"]) == (2, "invalid_text")
+
     def test_a_continued_answer_is_the_documents_beginning(self, model: str) -> None:
         talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": '{"number": 3'}]
         done = asked(model, "--schema", SCHEMA, messages=talk, continue_final_message=True, assistant_prefix='1, "tags')
@@ -140,6 +144,10 @@ class TestFailures:
         done = chat(model, "--schema", SCHEMA, "-n", "2", "Hi")
         assert done.status == 4 and done.text.startswith("{")
         assert done.err.startswith("strata: the document was cut before it was complete")
+
+    @pytest.mark.parametrize("args", [("-n", "0"), ("--stop", ",")])
+    def test_a_document_may_not_end_before_its_end(self, model: str, args: tuple[str, ...]) -> None:
+        assert chat(model, "--schema", SCHEMA, *args, "Hi").status == 4
 
     def test_free_text_is_only_checked(self, model: str) -> None:
         done = asked(model, "--schema", SCHEMA, "--schema-mode", "validate", max_tokens=5)

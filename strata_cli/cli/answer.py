@@ -115,8 +115,8 @@ class Conversation:
 
         Each choice after the first has the next seed.
         """
-        task = None if request.structure is None else Task(request.structure, prompt, self.engine)
         tokens, accounting = self.account(prompt)
+        task = None if request.structure is None else Task(request.structure, prompt, self.engine)
         delivery = request.delivery
         notes: list[str] = list(task.notes) if task is not None else []
         plan = replace(self.plan(request.sampling), logprobs=delivery.logprobs)

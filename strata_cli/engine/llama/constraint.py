@@ -182,10 +182,9 @@ class LlamaConstraint:
         """Take a token of the texts that come before a document."""
         self._paths = [(then, path) for then, path in self._paths if path[self._path] == token]
         self._path += 1
-        for then, path in self._paths:
-            if len(path) == self._path:
-                self._phase, self._path = then, 0
-                return
+        done = [then for then, path in self._paths if len(path) == self._path]
+        if done or not self._paths:
+            self._phase, self._path = (done or ["lost"])[0], 0
 
     def _listen(self, data: bytes) -> None:
         """Wait for the end of an aside."""

@@ -87,9 +87,8 @@ class Task:
 
     def _may_go_on(self, text: str) -> bool:
         """Whether more could follow a document that is valid as it is."""
-        if self._validator is not None:
+        if self._constraint is None or (self._validator is not None and not self._structure.constrained):
             return text[-1:].isdigit()
-        assert self._constraint is not None
         breach = self._constraint.check(text + "\0")
         return breach is None or bool(breach.allowed)
 
