@@ -253,10 +253,10 @@ def _unreadable(grammar: Grammar, reason: str) -> StrataError:
 
 def _inexpressible(reason: str) -> StrataError:
     found = _UNKNOWN_KEYWORDS.search(reason)
-    what = f"the keyword {found[1]} cannot be" if found else f"it cannot be ({_first_line(reason)})"
+    when = "cannot be enforced while the answer is written"
     return StrataError(
         NOT_IN_THIS_BUILD,
-        f"The schema cannot be enforced while the answer is written: {what}",
+        f"The schema's keyword {found[1]} {when}" if found else f"The schema {when}: {_first_line(reason)}",
         hint="Leave it out, or let the answer be checked when it is complete (--schema-mode validate).",
         param="schema",
     )
