@@ -181,7 +181,7 @@ def test_the_picture_shows_where_the_answer_begins() -> None:
         "<|im_start|>assistant↵",
         "▸Sure,·",
     ]
-    assert "given beginning" in shown and "tokens" in shown
+    assert "▸given" in shown and "tokens" in shown
 
 
 def test_the_picture_tells_template_messages_and_tokens_apart() -> None:

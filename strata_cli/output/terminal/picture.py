@@ -56,7 +56,8 @@ def picture(prompt: Prompt, tokens: Sequence[bytes], *, colour: bool) -> str:
         pieces += _stretch(text, start, end, GIVEN if start >= begun else "" if said else TEMPLATE, borders)
     marked = list(_with_marks(pieces))
     lines = drawn(marked) if colour else "".join(piece for piece, _ in marked)
-    return f"{lines}\n{_legend(begun < len(text), len(tokens), colour)}\n"
+    legend = _legend(begun < len(text), len(tokens), colour)
+    return f"{lines}\n{legend}\n" if legend else f"{lines}\n"
 
 
 def _borders(text: str, tokens: Sequence[bytes]) -> list[tuple[int, int, str]]:
@@ -128,10 +129,9 @@ def _with_marks(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _legend(given: bool, tokens: int, colour: bool) -> str:
     parts: list[list[Piece]] = []
     if colour:
-        parts += [[("template", TEMPLATE)], [("special token", SPECIAL)], [("message", "")]]
+        parts += [[("template", TEMPLATE)], [("special", SPECIAL)], [("message", "")]]
     if given:
-        parts.append([(f"{PREFIX_BEGINS}given beginning", GIVEN)])
-    parts.append([("↵", MARK), (" newline", TEMPLATE)])
+        parts.append([(f"{PREFIX_BEGINS}given", GIVEN)])
     if tokens:
         parts.append([(f"{tokens:,} tokens", TEMPLATE)])
         if colour:

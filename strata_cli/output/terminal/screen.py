@@ -57,7 +57,7 @@ class Answer:
         self._begin: Callable[[], None] | None = None
 
     def begin(self, text: str, shown: str | None = None) -> None:
-        """What is given of the text; it is shown together with the first words after it, when no bar is in its place."""
+        """What is given of the text; it is shown with the first words after it, when no bar is in its place."""
         self._begin = lambda: self._text.begin(text, shown)
 
     def write(self, text: str) -> None:
