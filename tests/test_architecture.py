@@ -33,6 +33,7 @@ VENDORS = {
     "typer": "cli/",
     "prompt_toolkit": "output/terminal/",
     "rich": "output/terminal/",
+    "pygments": "output/terminal/",
     "jinja2": "prompt/template.py",
 }
 
