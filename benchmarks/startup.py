@@ -1,6 +1,6 @@
 """Start-up beside its floor: `strata --help` beside `import typer`, and so on; medians of alternating runs.
 
-    python benchmarks/startup.py [--runs 15]
+python benchmarks/startup.py [--runs 15]
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from strata_cli.conversation.structure import ANY_OBJECT, GrammarText, Schema, S
 from strata_cli.engine import Aside, Constraint, Grammar
 from strata_cli.engine.llama.constraint import LlamaConstraint
 from strata_cli.errors import INVALID_REQUEST, NOT_IN_THIS_BUILD, STRUCTURED_OUTPUT_FAILED, Kind, StrataError
-from strata_cli.generation.structured import Task, instructed
+from strata_cli.generation.structured.instruction import instructed
+from strata_cli.generation.structured.task import Task
 from strata_cli.generation.structured.validation import Invalid, Validator
 from strata_cli.prompt.tags import FAMILIES
 from strata_cli.prompt.turn import Opening, Prompt, Span

@@ -28,7 +28,8 @@ from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.generation.generate import Event as Generated
-from strata_cli.generation.structured import Task, instructed
+from strata_cli.generation.structured.instruction import instructed
+from strata_cli.generation.structured.task import Task
 from strata_cli.generation.tell import Teller
 from strata_cli.output.terminal.progress import Bar
 from strata_cli.output.terminal.screen import Messages

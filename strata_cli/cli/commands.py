@@ -111,8 +111,6 @@ def _edit(talk: Talk, _: str) -> None:
 def _prefix(talk: Talk, rest: str) -> None:
     talk.change(replace(talk.dialogue, prefix=rest))
     talk.note("the next answer begins with this text" if rest else "the next answer begins by itself")
-    if rest.endswith(" "):
-        talk.note("it ends in a space, which the next word's token usually holds; the model does better without it")
 
 
 def _undo(talk: Talk, _: str) -> None:

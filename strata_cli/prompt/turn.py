@@ -113,8 +113,15 @@ def compose(template: ChatTemplate, request: Request) -> Prompt:
         scene = Scene(reader, read_history(reader, adapted), len(request.messages))
         draft = _prefix(scene, request) if request.assistant_prefix else _generation(scene, request)
     text = draft.text + draft.prefix
-    notes = (*adapted.notes, *draft.notes, *losses(reader, adapted, text))
+    notes = (*adapted.notes, *draft.notes, *losses(reader, adapted, text), *_seam(draft.prefix))
     return Prompt(text, draft.header_end, draft.kind, draft.opening, _spans(scene.history, draft), notes)
+
+
+def _seam(prefix: str) -> tuple[str, ...]:
+    """A space before the seam is a token of its own, which the model has hardly ever seen before a word."""
+    if not prefix.endswith(" "):
+        return ()
+    return ("the prefix ends in a space, which the next word's token usually holds; the model does better without it",)
 
 
 def _history(reader: Reader, adapted: Adapted) -> History:

@@ -1,6 +1,6 @@
 """Anthropic messages ⇄ values: requests are read, answers, their streams and errors are made.
 
-What makes answers is loaded with the first of them: a prompt that is only rendered has none.
+What reads requests and what makes answers is loaded with the first of each.
 """
 
 from __future__ import annotations
@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from strata_cli.conversation.anthropic.parsing import parse
 from strata_cli.conversation.messages import Json
 from strata_cli.errors import StrataError
 
 if TYPE_CHECKING:
     from strata_cli.conversation.reply import Event, Reply
+    from strata_cli.conversation.request import Request
 
 __all__ = ["error", "parse", "reply", "stream"]
+
+
+def parse(value: object) -> Request:
+    """The request that a JSON value describes; raises as the module that reads it says."""
+    from strata_cli.conversation.anthropic import parsing
+
+    return parsing.parse(value)
 
 
 def reply(answer: Reply) -> dict[str, Json]:

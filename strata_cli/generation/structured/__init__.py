@@ -5,8 +5,3 @@ both are held to the grammar and validated together. Whether it does is read fro
 no blank: one with which a document can begin begins it, and any other is prose before it. Reasoning is never held to
 anything; a document begins after it.
 """
-
-from strata_cli.generation.structured.instruction import instructed
-from strata_cli.generation.structured.task import Task
-
-__all__ = ["Task", "instructed"]
