@@ -99,7 +99,7 @@ def test_the_form_of_images(part: str, form: str | None) -> None:
     ],
 )
 def test_developer(source: str, known: bool) -> None:
-    assert reader(source).developer() is known
+    assert reader(source).developer("alone at the start") is known
     role = "developer" if known else "system"
     assert [message.role for message in adapted(source, Message("developer", "a"), USER)][:1] == [role] or not known
 
@@ -124,7 +124,30 @@ def test_a_moved_system_message_leaves_images_where_they_are() -> None:
     )
     parts = (ImagePart("data:,"), TextPart("see"))
     moved = adapted(source, Message("system", "a"), Message("user", parts))
-    assert moved == [Message("user", (TextPart("a"), TextPart("\n\n"), *parts))]
+    assert moved == [Message("user", (TextPart("a\n\n"), *parts))]
+    words = Message("user", (TextPart("see"), ImagePart("data:,")))
+    assert adapted(source, Message("system", "a"), words) == [Message("user", (TextPart("a\n\nsee"), words.content[1]))]  # type: ignore[index]
+
+
+def test_a_developer_is_known_in_its_place_only() -> None:
+    first = "{% if m.role == 'developer' and loop.first %}<D>{{ m.content }}{% elif m.role in ['user', 'assistant'] %}{{ m.content }}{% elif m.role == 'system' and loop.first %}<S>{{ m.content }}{% endif %}"
+    early, late = Message("developer", "a"), Message("developer", "b")
+    source = EACH + first + END
+    assert adapted(source, early, USER, ANSWER, late, USER) == [early, USER, ANSWER, Message("user", "b\n\nHello.")]
+    assert adapted(source, Message("system", "s"), late, USER) == [Message("system", "s\n\nb"), USER]
+    assert adapted(source, early, late, USER) == [Message("system", "a\n\nb"), USER]
+    odd = EACH + "<{{ 'rules' if m.role == 'developer' and loop.first else m.role }}>{{ m.content }}" + END
+    assert adapted(odd, early, USER, ANSWER, late, USER)[3] == Message("system", "b")
+
+
+def test_an_image_has_a_place_in_a_tools_result_where_results_follow_calls() -> None:
+    source = (
+        EACH + "{% if m.role == 'tool' and (loop.first or not loop.previtem.tool_calls) %}{{ raise_exception('no') }}{% endif %}"
+        "{% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for p in m.content %}{{ p.text if p.type == 'text' else '<i>' }}{% endfor %}{% endif %}"
+        "{% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}" + END
+    )  # fmt: skip
+    assert reader(source).image_form("tool") == "image_url"
 
 
 CALL = EACH + "{% if m.tool_calls %}{% for c in m.tool_calls %}"

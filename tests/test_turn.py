@@ -40,6 +40,8 @@ ROUND = [
     {"role": "assistant", "content": "", "reasoning_content": "I must look", "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "call-000000001", "content": "clouds"},
 ]
+SILENT = [*ROUND[:2], {**ROUND[2], "content": ""}]
+DEVELOPER = {"role": "developer", "content": "Be kind."}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
 
 
@@ -83,9 +85,24 @@ CASES: dict[str, dict[str, object]] = {
     "two systems": {"messages": [SYSTEM, {"role": "system", "content": "Be kind."}, USER]},
     "late system": {"messages": [SYSTEM, USER, ANSWER, {"role": "system", "content": "Be kind."}, USER]},
     "late system at the end": {"messages": [USER, ANSWER, {"role": "system", "content": "Be kind."}]},
+    "prefix after a silent tool": {"messages": SILENT, "assistant_prefix": "I see", "tools": [TOOL]},
+    "continue reasoning after a silent tool": _continued(*SILENT, _answer("", thinking="look"), tools=[TOOL]),
+    "late developer": {"messages": [USER, ANSWER, DEVELOPER, MORE]},
+    "system and developer": {"messages": [SYSTEM, DEVELOPER, USER]},
     "developer": {"messages": [{"role": "developer", "content": "Be brief."}, USER]},
     "null calls": {"messages": [USER, {**ANSWER, "tool_calls": None}, USER]},
     "image": {"messages": [{"role": "user", "content": [{"type": "text", "text": "See "}, IMAGE]}]},
+    "image in a tool's result": {
+        "messages": [*ROUND[:2], {**ROUND[2], "content": [{"type": "text", "text": "See "}, IMAGE]}],
+        "tools": [TOOL],
+    },
+    "prefix after an image": {
+        "messages": [USER, ANSWER, {"role": "user", "content": [{"type": "text", "text": "<think>"}, IMAGE]}],
+        "assistant_prefix": "I see",
+    },
+    "late system before an image": {
+        "messages": [USER, ANSWER, {**DEVELOPER, "role": "system"}, {"role": "user", "content": [IMAGE]}]
+    },
     "continue an image first": _continued(USER, _answer([IMAGE, {"type": "text", "text": "see"}])),
     "continue an image between": _continued(
         USER, _answer([{"type": "text", "text": "see"}, IMAGE, {"type": "text", "text": "there "}])

@@ -15,6 +15,7 @@ from strata_cli.errors import StrataError
 from strata_cli.prompt.template import ChatTemplate, Given, given
 
 ImageForm: TypeAlias = Literal["image_url", "image"]
+Where: TypeAlias = Literal["alone at the start", "beside others at the start", "later"]
 T = TypeVar("T")
 
 # Words of the probes: nothing that a template would print or test for.
@@ -152,6 +153,9 @@ class Reader:
 
     def _around(self, role: str, content: Any) -> list[Given]:
         """A short conversation with one message of this role and this content."""
+        if role == "tool":
+            *call, result = _call_probe(self.calls())
+            return [self.form(_USER), *call[1:], Given({**result, "content": content})]
         message = Given(role=role, content=content)
         if role == "assistant":
             return [self.form(_USER), message]
@@ -178,15 +182,15 @@ class Reader:
                 return form
         return None
 
-    def developer(self) -> bool:
-        """Whether `developer` is a role that this template knows."""
-        return self._learn("developer", self._probe_developer)
+    def developer(self, where: Where) -> bool:
+        """Whether `developer` is a role that this template knows in this place."""
+        return self._learn(("developer", where), lambda: self._probe_developer(where))
 
-    def _probe_developer(self) -> bool:
-        text = self.attempt([Message("developer", _ONE), _USER])
+    def _probe_developer(self, where: Where) -> bool:
+        text = self.attempt(_in_place(Message("developer", _ONE), where))
         if text is None or _ONE not in text:
             return False
-        invented = self.attempt([Message(_INVENTED, _ONE), _USER])
+        invented = self.attempt(_in_place(Message(_INVENTED, _ONE), where))
         return invented is None or invented.lower().replace(_INVENTED, "developer") != text.lower()
 
     def leading_system(self) -> bool:
@@ -267,6 +271,13 @@ def _call_form(call: ToolCall) -> dict[str, Any]:
     return {**head, "type": "function", "function": function}
 
 
+def _in_place(message: Message, where: Where) -> list[Message]:
+    """A short conversation with the message in this place."""
+    if where == "later":
+        return [_USER, _ASSISTANT, message, _USER]
+    return [message, _USER] if where == "alone at the start" else [Message("system", _LEAD), message, _USER]
+
+
 def _probe_tool() -> Tool:
     parameters = {"type": "object", "properties": {"city": {"type": "string", "description": "a city"}}}
     function = {"name": _TOOL, "description": "a tool", "parameters": parameters}
@@ -327,10 +338,11 @@ def adapt(reader: Reader, request: Request) -> Adapted:
 
 
 def _developer_as_system(reader: Reader, draft: _Draft) -> None:
-    if not any(item.message.role == "developer" for item in draft.placed) or reader.developer():
-        return
+    roles = [item.message.role for item in draft.placed]
+    lead = next((at for at, role in enumerate(roles) if role not in ("system", "developer")), len(roles))
+    start: Where = "alone at the start" if lead == 1 else "beside others at the start"
     for position, item in enumerate(draft.placed):
-        if item.message.role == "developer":
+        if item.message.role == "developer" and not reader.developer(start if position < lead else "later"):
             draft.placed[position] = Placed(replace(item.message, role="system"), item.index)
             draft.note(f"messages[{item.index}]: the developer message is passed as a system message")
 
@@ -388,7 +400,12 @@ def _joined(first: str | tuple[Part, ...] | None, second: str | tuple[Part, ...]
     """Two contents with a blank line between them."""
     if isinstance(first or "", str) and isinstance(second or "", str):
         return f"{first or ''}\n\n{second or ''}"
-    return (*_parts(first), TextPart("\n\n"), *_parts(second))
+    before, after, seam = _parts(first), _parts(second), "\n\n"
+    if before and isinstance(before[-1], TextPart):
+        before, seam = before[:-1], before[-1].text + seam
+    if after and isinstance(after[0], TextPart):
+        after, seam = after[1:], seam + after[0].text
+    return (*before, TextPart(seam), *after)
 
 
 def _parts(content: str | tuple[Part, ...] | None) -> tuple[Part, ...]:

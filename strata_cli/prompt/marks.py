@@ -67,15 +67,16 @@ def read_history(reader: Reader, adapted: Adapted) -> History:
     word = unused("STRATAMARK", [*texts_of(adapted.messages), reader.template.source])
     forms = [_marked(message, f"{word}{index}A", f"{word}{index}Z") for index, message in enumerate(adapted.messages)]
     found = _places(reader, tuple(forms), word, generation)
-    if found is None:
-        last, end = _last_end(reader, adapted.messages, word, generation)
+    if not found:
+        last, end = _last_end(reader, adapted.messages, word, generation) or (
+            None,
+            _bare_end(reader, adapted.messages, generation),
+        )
         return History(adapted.messages, generation, end, last, ())
-    last, end = max(
-        ((index, places[1]) for index, places in found.items()), key=lambda item: item[1], default=(None, 0)
-    )
-    if last is None:
-        return History(adapted.messages, generation, _bare_end(reader, adapted.messages, generation), None, ())
+    last, end = max(((index, places[1]) for index, places in found.items()), key=lambda item: item[1])
     end = _past_blank(adapted.messages[last], generation, end)
+    if last < len(forms) - 1:
+        last, end = _last_end(reader, adapted.messages, word, generation, after=last) or (last, end)
     return History(adapted.messages, generation, end, last, tuple(sorted(found.values())))
 
 
@@ -149,16 +150,18 @@ def read_marks(text: str, word: str) -> tuple[str, list[tuple[int, str, int]]]:
     return "".join(pieces), marks
 
 
-def _last_end(reader: Reader, messages: tuple[Message, ...], word: str, generation: str) -> tuple[int | None, int]:
-    """Where the last message that can be marked alone ends in G."""
-    for index in range(len(messages) - 1, max(-1, len(messages) - 1 - _ATTEMPTS), -1):
-        message = _marked(messages[index], "", f"{word}{index}Z")
+def _last_end(
+    reader: Reader, messages: tuple[Message, ...], word: str, generation: str, after: int = -1
+) -> tuple[int, int] | None:
+    """The last message that can be marked alone, of those after a position, and where it ends in G."""
+    for index in range(len(messages) - 1, max(after, len(messages) - 1 - _ATTEMPTS), -1):
+        message = _ended(messages[index], f"{word}{index}Z")
         if message is messages[index]:
             continue
         found = _places_of_end(reader, (*messages[:index], message, *messages[index + 1 :]), word, generation)
         if found is not None:
             return index, _past_blank(messages[index], generation, found)
-    return None, _bare_end(reader, messages, generation)
+    return None
 
 
 def _places_of_end(reader: Reader, messages: tuple[Message, ...], word: str, generation: str) -> int | None:
@@ -188,7 +191,7 @@ def end_of_last(reader: Reader, history: History, final: Message, text: str) -> 
         return None
     word = unused("STRATAMARK", [*texts_of((*history.messages, final)), reader.template.source, text])
     messages = list(history.messages)
-    messages[history.last] = _marked(messages[history.last], "", f"{word}0Z")
+    messages[history.last] = _ended(messages[history.last], f"{word}0Z")
     plain, marks = read_marks(reader.render([*messages, final], generation=False), word)
     if plain != text or len(marks) != 1:
         return None
@@ -213,6 +216,16 @@ def _marked(message: Message, start: str, end: str) -> Message:
         lead, body = len(text) - len(text.lstrip()), text.strip()
         parts[index] = TextPart(f"{text[:lead]}{head}{body}{foot}{text[lead + len(body) :]}")
     return replace(message, content=tuple(parts))
+
+
+def _ended(message: Message, mark: str) -> Message:
+    """The message with a mark at its end, also where it is blank there or ends in an image."""
+    marked = _marked(message, "", mark)
+    if marked is not message or message.tool_calls or message.content is None:
+        return marked
+    if isinstance(message.content, str):
+        return replace(message, content=mark + message.content)
+    return replace(message, content=(*message.content, TextPart(mark)))
 
 
 def _past_blank(message: Message, text: str, position: int) -> int:
