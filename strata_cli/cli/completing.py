@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
@@ -42,7 +41,7 @@ def complete(
         with contextlib.closing(engine):
             conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
             shown = None if output.echo else text.rpartition("\n")[2]
-            return Shown(conversation, stream, replace(output, raw=True), kept).composed(_raw(text), asked, text, shown)
+            return Shown(conversation, stream, output.but(raw=True), kept).composed(_raw(text), asked, text, shown)
 
 
 def _raw(text: str) -> Prompt:

@@ -98,7 +98,7 @@ def random_seed() -> int:
 
 def with_sampling(requested: Requested, options: SamplingOptions) -> tuple[Requested, list[str]]:
     """The request's sampling with the command line's before it, and a note for each value that was replaced."""
-    said = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not None}
+    said = {name: value for name in options.names() if (value := getattr(options, name)) is not None}
     if "stop" in said:
         said["stop"] = tuple(said["stop"])
     before = {name: getattr(requested, name) for name in said}
