@@ -268,6 +268,13 @@ def _refused(name: str, request: dict[str, object]) -> StrataError:
     return caught.value
 
 
+def test_a_call_that_the_template_drops_is_named_though_its_words_were_said() -> None:
+    """The user names what the call looks for, the tool's definition its name."""
+    asked = {"role": "user", "content": "What does a look at the sky show?"}
+    request = openai.parse({"messages": [asked, *ROUND[1:]]})
+    assert "messages[1]: the template leaves out the call of look" in compose(load("renders_reasoning"), request).notes
+
+
 def test_a_rewritten_message_is_refused() -> None:
     error = _refused("rewrites", _continued(USER, _answer("three")))
     assert error.kind is errors.TEMPLATE_REWRITES_MESSAGE
