@@ -174,10 +174,10 @@ def test_ctrl_c_while_waiting_for_input(terminal, model: str) -> None:
 
 
 def test_an_open_and_silent_stdin_is_explained(environment: dict[str, str], model: str) -> None:
-    done = sh(f"sleep 2 | {STRATA} chat {model} -n 2 --temp 0 Hi", environment)
+    done = sh(f"sleep 10 | {STRATA} chat {model} -n 2 --temp 0 Hi", environment)
     assert done.returncode == 0
     assert b"waiting for standard input" in done.stderr
-    done = sh(f"sleep 2 | {STRATA} chat {model} -n 2 --temp 0 --input none Hi", environment)
+    done = sh(f"sleep 3 | {STRATA} chat {model} -n 2 --temp 0 --input none Hi", environment)
     assert b"waiting" not in done.stderr
 
 
