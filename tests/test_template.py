@@ -88,6 +88,9 @@ def test_bad_syntax_names_its_line(source: str, words: str) -> None:
         ("a\n{{ 'a' + 1 }}", "line 2"),
         ("{{ messages[9].role.x }}", "line 1"),
         ("{{ nothing() }}", "'nothing' is undefined"),
+        ("{{ messages[9].role }}", "line 1: list object has no element 9"),
+        ("{{ messages[0].nothing.x }}", "line 1: 'dict object' has no attribute 'nothing'"),
+        ("{{ 'a' + messages }}", '(not "list")'),
     ],
 )
 def test_a_templates_refusal_is_quoted(source: str, words: str) -> None:

@@ -45,6 +45,7 @@ class GivenList(list):  # type: ignore[type-arg]
 _DICT_ATTRIBUTES = frozenset(dir(Given))
 _PLAIN = frozenset((str, Given, GivenList, list, dict, Namespace, LoopContext))
 _GUARDED = _MUTATORS | _ESCAPES
+_OWN_NAMES = re.compile(rf"\b({re.escape(__name__)}\.)?Given(List)?\b")
 _METHODS = frozenset((BuiltinMethodType, MethodType))
 
 
@@ -140,7 +141,8 @@ class ChatTemplate:
 
 
 def _words(error: BaseException, line: int | None) -> str:
-    words = str(error) or type(error).__name__
+    """The error's words, the caller's lists and mappings under the names that the template's author knows."""
+    words = _OWN_NAMES.sub(lambda found: "list" if found[2] else "dict", str(error) or type(error).__name__)
     if isinstance(error, RecursionError):
         words = "it calls itself without end"
     return f"line {line}: {words}" if line else words
