@@ -13,7 +13,7 @@ from strata_cli.cli.repl import perform
 from strata_cli.cli.talking import Talk
 from strata_cli.cli.templates import templates_of
 from strata_cli.environment import Environment, Interrupt, Stream
-from strata_cli.output.terminal.screen import Messages
+from strata_cli.output.terminal.messages import Messages
 
 
 class Screen(Stream):

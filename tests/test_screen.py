@@ -10,8 +10,9 @@ import pytest
 from strata_cli.conversation.messages import Message
 from strata_cli.conversation.reply import Choice, Figures, Head, Reply, TextBlock
 from strata_cli.conversation.request import Request
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.picture import picture
-from strata_cli.output.terminal.screen import Messages, TextAnswer, answer_on
+from strata_cli.output.terminal.screen import TextAnswer, answer_on
 from strata_cli.output.terminal.stats import cut
 from strata_cli.prompt.template import ChatTemplate
 from strata_cli.prompt.turn import Prompt, compose

@@ -97,7 +97,7 @@ def _show(error: StrataError, args: list[str], environment: Environment) -> int:
 
             environment.stdout.text(error_text(error, dialect))
         else:
-            from strata_cli.output.terminal.screen import error_line
+            from strata_cli.output.terminal.messages import error_line
 
             environment.stderr.text(error_line(error) + "\n")
     except (ReaderGone, StrataError, Interrupted):

@@ -31,8 +31,8 @@ from strata_cli.generation.generate import Event as Generated
 from strata_cli.generation.structured.instruction import instructed
 from strata_cli.generation.structured.task import Task
 from strata_cli.generation.tell import Teller
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.progress import Bar
-from strata_cli.output.terminal.screen import Messages
 from strata_cli.prompt.turn import Prompt, compose
 
 REPLACEMENT = "\ufffd"

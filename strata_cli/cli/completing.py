@@ -17,7 +17,7 @@ from strata_cli.conversation.request import Request
 from strata_cli.conversation.request import SamplingOptions as Requested
 from strata_cli.environment import Environment, listening
 from strata_cli.errors import ExitStatus
-from strata_cli.output.terminal.screen import Messages
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.prompt.turn import Opening, Prompt
 
 

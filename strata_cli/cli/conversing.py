@@ -32,8 +32,9 @@ from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import CONFLICTING_OPTIONS, ExitStatus, Interrupted, StrataError
 from strata_cli.output import json
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.reasoning import Thinking
-from strata_cli.output.terminal.screen import Answer, Messages, answer_on
+from strata_cli.output.terminal.screen import Answer, answer_on
 from strata_cli.output.terminal.stats import cut, stats
 from strata_cli.prompt.turn import Prompt, check
 

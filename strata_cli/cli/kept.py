@@ -10,7 +10,7 @@ from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.messages import Message
 from strata_cli.conversation.reply import Reply
 from strata_cli.conversation.request import Request
-from strata_cli.output.terminal.screen import Messages
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.store.sessions import SessionFile
 
 

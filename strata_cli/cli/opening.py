@@ -14,8 +14,8 @@ from strata_cli.engine import Engine, ModelInfo, Sampling
 from strata_cli.engine import ModelOptions as EngineOptions
 from strata_cli.environment import Environment
 from strata_cli.errors import INVALID_USAGE, StrataError
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.progress import Bar
-from strata_cli.output.terminal.screen import Messages
 from strata_cli.store import models
 
 

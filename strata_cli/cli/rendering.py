@@ -29,8 +29,7 @@ from strata_cli.errors import ExitStatus, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.structured.instruction import instructed
 from strata_cli.output import json
-from strata_cli.output.terminal.picture import picture
-from strata_cli.output.terminal.screen import Messages
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.prompt.turn import Prompt, check, compose
 
 if TYPE_CHECKING:
@@ -170,6 +169,8 @@ class _Shown:
         """Exactly the prompt, unless a person looks at it."""
         if not self._stream.terminal and not self._colour:
             return rendering.prompt.text
+        from strata_cli.output.terminal.picture import picture
+
         return picture(rendering.prompt, rendering.token_texts, colour=self._colour)
 
     def lines(self, asked: Iterator[incoming.Line]) -> ExitStatus:

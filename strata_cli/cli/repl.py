@@ -17,8 +17,8 @@ from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import SamplingOptions as Requested
 from strata_cli.environment import Environment, ReaderGone, die_of, handling, listening
 from strata_cli.errors import INTERNAL_ERROR, MODEL_RUN_FAILED, ExitStatus, Interrupted, StrataError
+from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.repl import PATH, PlainReader, Reader, edit, is_dumb
-from strata_cli.output.terminal.screen import Messages
 
 SIGINT = 2
 PATIENCE = 2

@@ -18,9 +18,10 @@ from strata_cli.environment import Environment
 from strata_cli.errors import CONTEXT_LENGTH_EXCEEDED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, line
 from strata_cli.generation.tell import Teller
+from strata_cli.output.terminal.messages import Messages, error_line
 from strata_cli.output.terminal.reasoning import Thinking
 from strata_cli.output.terminal.repl import is_dumb, unechoed
-from strata_cli.output.terminal.screen import Answer, Messages, answer_on, error_line
+from strata_cli.output.terminal.screen import Answer, answer_on
 from strata_cli.prompt.turn import Prompt, Span
 from strata_cli.store.sessions import SessionFile
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +28,7 @@ def replacing(name: str | Path, mode: int = 0o666, mark: str = "") -> Iterator[i
             with _opened(path, os.O_WRONLY, mode) as descriptor:
                 yield descriptor
             return
-        fresh = path.with_name(f".strata.{mark}{secrets.token_hex(8)}")
+        fresh = path.with_name(f".strata.{mark}{os.urandom(8).hex()}")
         try:
             with _opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
                 if existing is not None:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from strata_cli.environment import Environment, Stream
-from strata_cli.errors import StrataError
 from strata_cli.output.terminal.reasoning import Reasoning, Thinking
-from strata_cli.output.terminal.sanitize import visible, visible_line
+from strata_cli.output.terminal.sanitize import visible
 from strata_cli.output.terminal.wrap import GIVEN
 
 
@@ -96,41 +95,3 @@ def answer_on(
 
         text = Markdown(stream.text, environment.columns)
     return Answer(text, Reasoning(environment, thinking, colour=environment.colour(environment.stderr, colour)))
-
-
-class Messages:
-    """Notes, errors, debug lines: a line each on stderr."""
-
-    def __init__(self, environment: Environment, *, quiet: bool, debug: bool) -> None:
-        self._stream = environment.stderr
-        self._quiet = quiet
-        self._debug = debug
-
-    def note(self, text: str) -> None:
-        if not self._quiet:
-            self._line(f"note: {text}")
-
-    def aside(self, text: str) -> None:
-        """A note for a person who watches, and for no log."""
-        if self._stream.terminal:
-            self.note(text)
-
-    def debug(self, text: str) -> None:
-        if self._debug:
-            self._line(f"[strata] {text}")
-
-    def log(self, text: str) -> None:
-        """A line of llama.cpp's own log."""
-        if self._debug:
-            self._line(text)
-
-    def line(self, text: str) -> None:
-        self._line(text)
-
-    def _line(self, text: str) -> None:
-        self._stream.text((visible_line(text) if self._stream.terminal else text.replace("\n", " ")) + "\n")
-
-
-def error_line(error: StrataError) -> str:
-    """One line: what happened, then what to do."""
-    return visible_line(f"strata: {error.sentence}")
