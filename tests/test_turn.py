@@ -131,12 +131,13 @@ def _outcome(template: ChatTemplate, request: dict[str, object]) -> dict[str, ob
     return {**outcome, "notes": list(prompt.notes)} if prompt.notes else outcome
 
 
-def _consistent(prompt: Prompt) -> None:
+def _consistent(prompt: Prompt, said: str = "") -> None:
     places = [(span.start, span.end) for span in prompt.spans]
     assert all(start < end for start, end in places)
     assert all(before[1] <= after[0] for before, after in pairwise(places))
     assert not places or places[-1][1] <= len(prompt.text)
-    assert "STRATAMARK" not in prompt.text and "CONTINUE_FINAL" not in prompt.text and "strataprobe" not in prompt.text
+    for word in ("STRATAMARK", "CONTINUE_FINAL", "strataprobe"):
+        assert word in said or word not in prompt.text
 
 
 def _outcomes(name: str) -> str:
@@ -198,7 +199,7 @@ def test_whatever_is_said_the_template_or_a_refusal_answers(name: str, said: str
     except StrataError as error:
         assert error.message and error.hint
     else:
-        _consistent(prompt)
+        _consistent(prompt, said + answer)
         assert prompt.text[prompt.header_end :].strip() == answer.strip() or "<think>" in answer
 
 
@@ -266,6 +267,14 @@ def _refused(name: str, request: dict[str, object]) -> StrataError:
     with pytest.raises(StrataError) as caught:
         compose(load(name), openai.parse(request))
     return caught.value
+
+
+def test_tools_that_the_template_refuses_are_named() -> None:
+    source = "{% for t in tools or [] %}{{ t.function.title + '' }}{% endfor %}{{ messages[0].content }}"
+    template = ChatTemplate(source, now=NOW)
+    with pytest.raises(StrataError) as caught:
+        compose(template, openai.parse({"messages": [USER, ANSWER, MORE], "tools": [TOOL]}))
+    assert caught.value.param == "tools" and "no attribute 'title'" in caught.value.message
 
 
 def test_a_call_that_the_template_drops_is_named_though_its_words_were_said() -> None:

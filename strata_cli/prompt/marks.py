@@ -87,10 +87,17 @@ def _generation(reader: Reader, placed: tuple[Placed, ...]) -> str:
     except StrataError as error:
         if error.kind is not errors.TEMPLATE_RAISED or not placed:
             raise
-        index = placed[_first_refused(reader, messages, error.message)].index
-        raise StrataError(
-            error.kind, f"messages[{index}]: {error.message}", hint=error.hint, param=f"messages[{index}]"
-        ) from None
+        if _tools_refused(reader, error.message):
+            where = "tools"
+        else:
+            where = f"messages[{placed[_first_refused(reader, messages, error.message)].index}]"
+        raise StrataError(error.kind, f"{where}: {error.message}", hint=error.hint, param=where) from None
+
+
+def _tools_refused(reader: Reader, words: str) -> bool:
+    """Whether the template refuses the tools in these words, whatever was said."""
+    plain = [Message("user", "Hello.")]
+    return reader.has_tools and reader.attempt(plain, generation=True) is not None and _refusal(reader, plain) == words
 
 
 def _first_refused(reader: Reader, messages: list[Message], words: str) -> int:
