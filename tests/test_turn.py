@@ -269,6 +269,25 @@ def _refused(name: str, request: dict[str, object]) -> StrataError:
     return caught.value
 
 
+@pytest.mark.parametrize("name", ["renders_reasoning", "empty_block", "opens_reasoning"])
+def test_blanks_after_a_closed_block_stay(name: str) -> None:
+    template = load(name)
+    requests = [openai.parse(_continued(USER, _answer("<think>greet</think>" + text))) for text in ("", "\n  ")]
+    closed, blank = (compose(template, request) for request in requests)
+    assert blank.text == closed.text + "  "
+
+
+def test_blanks_after_a_closed_block_are_trimmed_with_a_note() -> None:
+    source = (
+        "{% for m in messages %}<{{ m.role }}>"
+        "{% if m.reasoning %}<think>{{ m.reasoning }}</think>{% endif %}{{ m.content | trim }}{% endfor %}"
+    )
+    request = openai.parse(_continued(USER, _answer("<think>greet</think>  ")))
+    prompt = compose(ChatTemplate(source, now=NOW), request)
+    assert prompt.text == "<user>Hello.<assistant><think>greet</think>"
+    assert prompt.notes == ("the template trimmed 2 characters from the end of the continued message",)
+
+
 def test_tools_that_the_template_refuses_are_named() -> None:
     source = "{% for t in tools or [] %}{{ t.function.title + '' }}{% endfor %}{{ messages[0].content }}"
     template = ChatTemplate(source, now=NOW)

@@ -38,7 +38,7 @@ class _Said:
     @property
     def silent(self) -> bool:
         """Whether no text follows the reasoning."""
-        return isinstance(self.message.content, str) and not self.message.content.strip()
+        return not self.message.content
 
 
 def cut(scene: Scene, final: Message) -> Cut:
