@@ -48,6 +48,13 @@ DialectChoice = Annotated[
     Literal["auto", "openai", "anthropic"] | None,
     option("--dialect", panel=INPUT, help="Whose JSON comes and goes; auto sees it from the request. [auto]"),
 ]
+DebugFlag = Annotated[
+    bool, option("--debug", panel=OUTPUT, help="Prefill accounting and llama.cpp's log, on standard error.")
+]
+QuietFlag = Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="No notes and no progress.")]
+ColorChoice = Annotated[
+    Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour.")
+]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 
 
@@ -293,13 +300,9 @@ class OutputOptions(Group):
         bool, option("--hide-thinking", panel=OUTPUT, help="In text, leave the reasoning out.")
     ] = False
     stats: Annotated[bool, option("--stats", panel=OUTPUT, help="Speeds and counts, on standard error.")] = False
-    debug: Annotated[
-        bool, option("--debug", panel=OUTPUT, help="Prefill accounting and llama.cpp's log, on standard error.")
-    ] = False
-    quiet: Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="No notes and no progress.")] = False
-    color: Annotated[
-        Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour.")
-    ] = None
+    debug: DebugFlag = False
+    quiet: QuietFlag = False
+    color: ColorChoice = None
 
 
 class RenderOutputOptions(Group):
@@ -309,13 +312,9 @@ class RenderOutputOptions(Group):
         str | None, option("-o", "--output", panel=OUTPUT, metavar="FILE", help="Write the prompt to a file.")
     ] = None
     format: Annotated[Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written.")] = None
-    debug: Annotated[
-        bool, option("--debug", panel=OUTPUT, help="Prefill accounting and llama.cpp's log, on standard error.")
-    ] = False
-    quiet: Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="No notes and no progress.")] = False
-    color: Annotated[
-        Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour.")
-    ] = None
+    debug: DebugFlag = False
+    quiet: QuietFlag = False
+    color: ColorChoice = None
 
 
 def parameters() -> frozenset[str]:
