@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from strata_cli import errors
 from strata_cli.conversation.messages import NOTHING, ImagePart, JsonObject, Message, Part, TextPart, Tool, ToolCall
@@ -27,8 +27,7 @@ _ASSISTANT = Message("assistant", "strataprobeassistant")
 _INVENTED = "narrator"
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(NamedTuple):
     """How this template reads tool calls: arguments as a mapping or as text, null beside calls, nine-letter ids."""
 
     mapping: bool = True
@@ -37,16 +36,14 @@ class Calls:
     printed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A message in the form that the template reads, with its index in the request."""
 
     message: Message
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Adapted:
+class Adapted(NamedTuple):
     """The whole conversation in the template's form, in order; `notes` name every adaptation."""
 
     placed: tuple[Placed, ...]
@@ -312,10 +309,10 @@ def _printed_as_data(text: str, word: str) -> bool:
 # The adaptations, one after the other.
 
 
-@dataclass(slots=True)
 class _Draft:
-    placed: list[Placed]
-    notes: list[str] = field(default_factory=list)
+    def __init__(self, placed: list[Placed]) -> None:
+        self.placed = placed
+        self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         if text not in self.notes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from strata_cli import errors
 from strata_cli.conversation.messages import Message, Part, TextPart
@@ -12,8 +13,7 @@ from strata_cli.prompt.header import Header, Scene, bare_header, closing, comple
 from strata_cli.prompt.tags import Family, inline_reasoning, last_block
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """The prompt up to the end of what the message says.
 
     `start` is where, in characters, the message's own text begins; `spans` are its stretches; `inside` is the family
@@ -27,8 +27,7 @@ class Cut:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(NamedTuple):
     """A final message that begins with reasoning; `inside` when nothing follows the reasoning and it is not closed."""
 
     reasoning: str
@@ -56,7 +55,7 @@ def cut(scene: Scene, final: Message) -> Cut:
             raise _no_place(scene)
         note = f"messages[{scene.index}]: the template has no place for the reasoning of this message; it is left out"
         found = _cut_text(scene, plain)
-        return replace(found, notes=(note, *found.notes))
+        return found._replace(notes=(note, *found.notes))
     inline = _inline(plain)
     return (inline and _place_for_reasoning(scene, inline)) or _cut_text(scene, plain)
 

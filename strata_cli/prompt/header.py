@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from strata_cli import errors
 from strata_cli.conversation.messages import Message
@@ -61,8 +62,7 @@ class Scene:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The prompt up to the assistant's text; from `start` on, in characters, it is the header itself."""
 
     text: str
@@ -114,17 +114,17 @@ def completed(scene: Scene, header: Header, *, continued: bool) -> Header:
     block = last_block(header.own)
     if block is not None:
         if block.state == "open":
-            return replace(header, text=header.text + closing(scene, block, header.own))
+            return header._replace(text=header.text + closing(scene, block, header.own))
         return header
     generation, tail = scene.history.generation, scene.history.tail
     block = last_block(tail)
     if block is None or not generation.startswith(header.text):
         return header
     if block.state == "closed":
-        return replace(header, text=generation)
+        return header._replace(text=generation)
     if continued:
         return header
-    return replace(header, text=generation + closing(scene, block, tail))
+    return header._replace(text=generation + closing(scene, block, tail))
 
 
 def closing(scene: Scene, block: Block, text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from strata_cli import errors
 from strata_cli.conversation.messages import Message, Part, TextPart
@@ -16,8 +17,7 @@ CONTINUE_MARK = "CONTINUE_FINAL_MESSAGE_TAG"  # a template may know this one and
 _ATTEMPTS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """What was said before the turn that is to be written.
 
     `generation` is the generation prompt, G; `end` is where in it the last history message that the template prints

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """A pair of tags around reasoning; `inline` where a client may write them into the content of a message."""
 
     open: str
@@ -33,8 +30,7 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The last reasoning block of a text: where its tags begin and end, None for a tag that is not there."""
 
     family: Family
@@ -47,29 +43,27 @@ class Block:
 
 
 _BY_TAG = {tag: family for family in FAMILIES for tag in (family.open, family.close)}
-_TAG = re.compile("|".join(re.escape(tag) for tag in sorted(_BY_TAG, key=len, reverse=True)))
 
 
 def last_block(text: str) -> Block | None:
     """The block that a text's last tag belongs to; None where the text holds no tag."""
-    last = max(_TAG.finditer(text), key=re.Match.start, default=None)
-    if last is None:
+    last, tag = max((text.rfind(tag), tag) for tag in _BY_TAG)
+    if last < 0:
         return None
-    family = _BY_TAG[last[0]]
-    if last[0] == family.open:
-        return Block(family, last.span(), None)
-    start = text.rfind(family.open, 0, last.start())
-    return Block(family, None if start < 0 else (start, start + len(family.open)), last.span())
+    family, place = _BY_TAG[tag], (last, last + len(tag))
+    if tag == family.open:
+        return Block(family, place, None)
+    start = text.rfind(family.open, 0, last)
+    return Block(family, None if start < 0 else (start, start + len(family.open)), place)
 
 
 def family_in(source: str) -> Family | None:
     """The first family whose tags a template's source mentions."""
-    found = _TAG.search(source)
-    return None if found is None else _BY_TAG[found[0]]
+    found = [(place, tag) for tag in _BY_TAG if (place := source.find(tag)) >= 0]
+    return _BY_TAG[min(found)[1]] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Inline:
+class Inline(NamedTuple):
     """Reasoning written at the very start of a content: the reasoning, the text after it, whether it was closed."""
 
     reasoning: str

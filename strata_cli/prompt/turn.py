@@ -9,14 +9,13 @@ an answer, with its reasoning block completed. A cut that cannot be verified is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from strata_cli import errors
 from strata_cli.conversation.messages import Message
 from strata_cli.conversation.request import Request
 from strata_cli.errors import Kind, StrataError
 from strata_cli.prompt.adapt import Adapted, Reader, adapt
-from strata_cli.prompt.continuation import cut
 from strata_cli.prompt.header import Scene, bare_header, closing, completed
 from strata_cli.prompt.losses import losses
 from strata_cli.prompt.marks import History, read_history
@@ -131,8 +130,7 @@ def _history(reader: Reader, adapted: Adapted) -> History:
     return History((), reader.attempt((), generation=True) or "", 0, None, ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(NamedTuple):
     """A prompt before its prefix is appended; `own` are the stretches of the continued message."""
 
     text: str
@@ -175,6 +173,9 @@ def _prefix(scene: Scene, request: Request) -> _Draft:
 
 def _continuation(scene: Scene, final: Message, request: Request) -> _Draft:
     """The final message left open, and a prefix, if there is one, after its text."""
+    # Only a continued turn needs these rules, and a start is felt at every prompt.
+    from strata_cli.prompt.continuation import cut
+
     found = cut(scene, final)
     if found.inside is not None:
         opening = Opening("reasoning", found.inside)
