@@ -6,9 +6,8 @@ A wrong request raises a StrataError low down; only the edge shows it. `docs/err
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 class ExitStatus(IntEnum):
@@ -21,8 +20,7 @@ class ExitStatus(IntEnum):
     STRUCTURED_OUTPUT = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """One kind of error: a stable code, what it means to a shell and to HTTP, and what to do about it."""
 
     code: str

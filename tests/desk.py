@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from strata_cli.cli.answer import Conversation
@@ -46,7 +46,7 @@ class Desk:
         return self.err.shown
 
     def limit(self, tokens: int | None) -> None:
-        self.talk.sampling = replace(self.talk.sampling, max_tokens=tokens)
+        self.talk.sampling = self.talk.sampling._replace(max_tokens=tokens)
 
     @property
     def answer(self) -> str | None:

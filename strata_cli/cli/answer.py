@@ -70,7 +70,7 @@ class Conversation:
         refuse_images(request)
         request = instructed(request)
         prompt = compose(self.templates.chosen(tools=bool(request.tools)), request)
-        return replace(prompt, notes=(*request.notes, *prompt.notes))
+        return prompt._replace(notes=(*request.notes, *prompt.notes))
 
     def account(self, prompt: Prompt) -> tuple[list[int], Accounting]:
         """The prompt's tokens and their accounting, which `--debug` shows."""
@@ -144,7 +144,7 @@ class Conversation:
             return Teller(None)
         if request.structure is not None and request.structure.constrained:
             # A document must not be taken for a call that looks like it.
-            request = replace(request, tools=())
+            request = request._replace(tools=())
         return Teller.after(prompt, self.templates.chosen(tools=bool(request.tools)), request)
 
     def _head(self, request: Request, prompt: Prompt, seed: int) -> Head:

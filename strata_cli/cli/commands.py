@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from strata_cli.cli.opening import sampling_of
@@ -147,7 +147,7 @@ def _system(talk: Talk, rest: str) -> None:
         talk.note("there is no system message now" + (f"; it was: {before}" if before else ""))
 
 
-SETTINGS = tuple(field.name for field in fields(SamplingOptions))
+SETTINGS = SamplingOptions._fields
 
 
 _SHORT_NAMES = {"temp": "temperature", "n": "max_tokens"}
@@ -177,7 +177,7 @@ def _set(talk: Talk, rest: str) -> None:
         close = difflib.get_close_matches(name, SETTINGS, 1)
         hint = f"did you mean {close[0]}?" if close else f"it can be {', '.join(SETTINGS)}"
         raise StrataError(INVALID_USAGE, f"there is no setting {name}", hint=hint)
-    talk.sampling = replace(talk.sampling, **{name: _setting(name, value.strip())})
+    talk.sampling = talk.sampling._replace(**{name: _setting(name, value.strip())})
     _show_settings(talk)
 
 

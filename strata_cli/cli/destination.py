@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from strata_cli.environment import Environment, Stream
 from strata_cli.errors import Interrupted
-from strata_cli.store.files import replacing
 
 
 @contextlib.contextmanager
@@ -16,6 +15,8 @@ def destination(environment: Environment, file: str | None) -> Iterator[Stream]:
     if file is None:
         yield environment.stdout
         return
+    from strata_cli.store.files import replacing
+
     stopped = False
     with replacing(file) as descriptor:
         try:

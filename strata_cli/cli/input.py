@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from strata_cli.cli.options import InputOptions, PrefillOptions, TemplateOptions
 from strata_cli.cli.shape import Shape, ShapeOf
-from strata_cli.conversation import openai
-from strata_cli.conversation.dialects import DIALECTS
 from strata_cli.conversation.incoming import decode, kind_of, load_json
 from strata_cli.conversation.messages import Json, Message
 from strata_cli.conversation.request import Request
@@ -31,16 +29,14 @@ PATIENCE = 1.0
 WAITING = "strata: waiting for standard input (end it with Ctrl-D, or use --input none)\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request and how it is answered."""
 
     request: Request
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of a JSON lines input: the request, or the error that this line is, and how it is answered."""
 
     number: int
@@ -48,8 +44,7 @@ class Line:
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(NamedTuple):
     """The raw pieces of one request, before they are put together."""
 
     prompt: str | None
@@ -177,8 +172,7 @@ def asked(
         return Asked(finish(Request(() if text is None else (Message("user", text),))), shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """Reads requests as JSON, with what the command line says of them."""
 
     fields: dict[str, Json]
@@ -187,6 +181,9 @@ class Reader:
 
     def one(self, conversation: Json, text: str | None = None) -> Asked:
         """One request; `text` is one more user's turn."""
+        # What is no JSON needs no dialect, and a start is felt at every prompt.
+        from strata_cli.conversation.dialects import DIALECTS
+
         shape = self.shape_of(conversation)
         with shape.errors():
             conversation = self._laid_over(conversation, text)
@@ -274,17 +271,19 @@ def with_options(
         )
     if kwargs := template_kwargs(template):
         changes["template_kwargs"] = {**request.template_kwargs, **kwargs}
-    return replace(request, notes=tuple(notes), **changes)
+    return request._replace(notes=tuple(notes), **changes)
 
 
 def with_tools(request: Request, file: str | None) -> Request:
     """The request with the tools of --tools in place of its own, which is a note."""
     if file is None:
         return request
+    from strata_cli.conversation import openai
+
     value = load_json(read_text_file(file), file)
     tools = openai.parse({"messages": [], "tools": value if isinstance(value, list) else [value]}).tools
     replaced = ("--tools replaces the request's tools",) if request.tools else ()
-    return replace(request, tools=tools, notes=(*request.notes, *replaced))
+    return request._replace(tools=tools, notes=(*request.notes, *replaced))
 
 
 def _ends_complete(request: Request, prefill: PrefillOptions, prefix: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from strata_cli.cli.answer import REPLACEMENT
 from strata_cli.conversation import saved
@@ -39,7 +39,7 @@ class Kept:
     def before(self, request: Request, system: str | None) -> Request:
         """The request after the kept messages; a system message of its own takes the place of theirs."""
         dialogue = self.dialogue if system is None else self.dialogue.with_system("")
-        return replace(request, messages=(*dialogue.messages, *request.messages))
+        return request._replace(messages=(*dialogue.messages, *request.messages))
 
     def keep(self, request: Request, reply: Reply, messages: Messages) -> None:
         """Write the conversation with this answer; one that was cut is unfinished."""

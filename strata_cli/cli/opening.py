@@ -107,4 +107,4 @@ def with_sampling(requested: Requested, options: SamplingOptions) -> tuple[Reque
         for name, value in said.items()
         if before[name] not in (None, (), value)
     ]
-    return replace(requested, **said), notes
+    return requested._replace(**said), notes

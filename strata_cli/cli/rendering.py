@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.destination import destination
@@ -26,18 +26,16 @@ from strata_cli.conversation.messages import Json
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment, Stream, listening
 from strata_cli.errors import ExitStatus, StrataError
-from strata_cli.generation.accounting import Accounting, account, line
-from strata_cli.generation.structured.instruction import instructed
 from strata_cli.output import json
 from strata_cli.output.terminal.messages import Messages
 from strata_cli.prompt.turn import Prompt, check, compose
 
 if TYPE_CHECKING:
     from strata_cli.engine import Engine
+    from strata_cli.generation.accounting import Accounting
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(NamedTuple):
     """A composed prompt and, where there is a vocabulary, its tokens and their accounting."""
 
     prompt: Prompt
@@ -123,11 +121,16 @@ def _opened(
 
 def _renderer(templates: Templates, engine: Engine | None) -> Callable[[Request], Rendering]:
     def rendered(request: Request) -> Rendering:
-        request = instructed(request)
+        if request.structure is not None:
+            from strata_cli.generation.structured.instruction import instructed
+
+            request = instructed(request)
         prompt = compose(templates.chosen(tools=bool(request.tools)), request)
-        prompt = replace(prompt, notes=(*request.notes, *prompt.notes))
+        prompt = prompt._replace(notes=(*request.notes, *prompt.notes))
         if engine is None:
             return Rendering(prompt, None, None)
+        from strata_cli.generation.accounting import account
+
         tokens, accounting = account(engine.tokenize, prompt)
         return Rendering(prompt, tokens, accounting, tuple(map(engine.token_bytes, tokens)))
 
@@ -159,6 +162,8 @@ class _Shown:
         for note in rendering.prompt.notes:
             self._messages.note(note)
         if rendering.accounting is not None:
+            from strata_cli.generation.accounting import line
+
             continued = rendering.prompt.kind == "continuation"
             self._messages.debug(line(rendering.accounting, continued=continued))
             self._messages.debug(f"tokens: {' '.join(map(str, rendering.tokens or ()))}")

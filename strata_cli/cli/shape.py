@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from strata_cli.conversation.dialects import Dialect, dialect_of
 from strata_cli.conversation.messages import Json
 from strata_cli.errors import StrataError
+
+if TYPE_CHECKING:
+    from strata_cli.conversation.dialects import Dialect
 
 Format: TypeAlias = Literal["text", "json", "jsonl"]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """How one request is answered; `dialect` is whose JSON it is read as, too."""
 
     format: Format
@@ -46,4 +46,8 @@ def spoken(dialect: str | None, value: Json) -> Dialect:
     """The dialect that was named, else the one that the request speaks."""
     if dialect == "openai" or dialect == "anthropic":
         return dialect
+    if value is None:
+        return "openai"
+    from strata_cli.conversation.dialects import dialect_of
+
     return dialect_of(value)

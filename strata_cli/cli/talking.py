@@ -52,7 +52,7 @@ class Start:
         end = len(self.prompt.text)
         span = Span(end, end + len(self.raw), "prefix")
         spans = (*self.prompt.spans, span) if self.raw else self.prompt.spans
-        return replace(self.prompt, text=self.prompt.text + self.raw, spans=spans)
+        return self.prompt._replace(text=self.prompt.text + self.raw, spans=spans)
 
 
 class Coming:
@@ -256,7 +256,7 @@ class Talk:
         request = self.request()
         if self.dialogue.answer is None or self.dialogue.unfinished:
             return request
-        return replace(request, add_generation_prompt=False, assistant_prefix="")
+        return request._replace(add_generation_prompt=False, assistant_prefix="")
 
     # What the toolbar says
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from strata_cli.conversation import anthropic, openai
 from strata_cli.conversation.messages import Json
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 Dialect: TypeAlias = Literal["openai", "anthropic"]
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
+class Functions(NamedTuple):
     """What a dialect can do."""
 
     parse: Callable[[object], Request]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -30,8 +30,7 @@ class ImagePart:
 Part: TypeAlias = TextPart | ImagePart
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """A call that an assistant made. `arguments` is the JSON text or the mapping, as it came."""
 
     name: str
@@ -52,8 +51,7 @@ class Message:
     extra: JsonObject = field(default_factory=lambda: NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """A tool's definition exactly as it came, `{"type": "function", "function": {…}}`, in the order of its keys."""
 
     definition: JsonObject

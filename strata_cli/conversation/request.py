@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from strata_cli.conversation.messages import NOTHING, JsonObject, Message, Tool
-from strata_cli.conversation.structure import Structure
+
+if TYPE_CHECKING:
+    from strata_cli.conversation.structure import Structure
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingOptions:
+class SamplingOptions(NamedTuple):
     """What the request says of sampling; None where it says nothing. Names and units are llama.cpp's."""
 
     max_tokens: int | None = None
@@ -25,8 +26,7 @@ class SamplingOptions:
     stop: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """How the answer is handed over.
 
     `stream` and `usage` (in a stream) are None where the request says nothing of them; `choices` counts the answers;
@@ -38,11 +38,10 @@ class Delivery:
     usage: bool | None = None
     choices: int = 1
     logprobs: int | None = None
-    metadata: JsonObject = field(default_factory=lambda: NOTHING)
+    metadata: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One request. The four fields that begin the answer follow PREFILL's words:
 
     `assistant_prefix` follows the assistant's header; `response_prefix` follows the generation prompt (or the
@@ -56,8 +55,8 @@ class Request:
     response_prefix: str = ""
     continue_final: bool = False
     add_generation_prompt: bool = True
-    template_kwargs: JsonObject = field(default_factory=lambda: NOTHING)
-    sampling: SamplingOptions = field(default=SamplingOptions())
-    delivery: Delivery = field(default=Delivery())
+    template_kwargs: JsonObject = NOTHING
+    sampling: SamplingOptions = SamplingOptions()
+    delivery: Delivery = Delivery()
     structure: Structure | None = None
     notes: tuple[str, ...] = ()

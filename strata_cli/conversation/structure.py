@@ -10,8 +10,8 @@ from strata_cli.conversation.messages import Json
 
 Notation: TypeAlias = Literal["gbnf", "lark", "regex"]
 
-_GBNF_RULE = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
-_LARK_START = re.compile(r"^\s*\??start(\.\d+|\[[^\]]*\])?\s*:", re.MULTILINE)
+_GBNF_RULE = r"^\s*[\w-]+\s*::="
+_LARK_START = r"^\s*\??start(\.\d+|\[[^\]]*\])?\s*:"
 _ENDINGS: dict[str, Notation] = {"gbnf": "gbnf", "lark": "lark", "regex": "regex", "re": "regex"}
 
 
@@ -52,6 +52,6 @@ def notation_of(name: str, text: str) -> Notation:
     """In which notation a file holds a grammar: by the name's ending, else by a rule that only one of them has."""
     if (known := _ENDINGS.get(name.rpartition(".")[2].lower())) and "." in name:
         return known
-    if _GBNF_RULE.search(text):
+    if re.search(_GBNF_RULE, text, re.MULTILINE):
         return "gbnf"
-    return "lark" if _LARK_START.search(text) else "regex"
+    return "lark" if re.search(_LARK_START, text, re.MULTILINE) else "regex"

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from strata_cli.conversation.dialects import DIALECTS, Dialect
 from strata_cli.conversation.messages import JsonObject
 from strata_cli.errors import StrataError
 
 if TYPE_CHECKING:
+    from strata_cli.conversation.dialects import Dialect, Functions
     from strata_cli.conversation.reply import Event, Reply
 
 
@@ -28,14 +28,21 @@ def _encodable(text: str) -> bool:
     return True
 
 
+def _functions(dialect: Dialect) -> Functions:
+    # A prompt that is shown as JSON is in no dialect.
+    from strata_cli.conversation.dialects import DIALECTS
+
+    return DIALECTS[dialect]
+
+
 def reply_text(reply: Reply, dialect: Dialect) -> str:
-    return line(DIALECTS[dialect].reply(reply))
+    return line(_functions(dialect).reply(reply))
 
 
 def stream_texts(events: Iterable[Event], dialect: Dialect) -> Iterator[str]:
     """The stream's lines, each as soon as the event that brings it is there."""
-    return map(line, DIALECTS[dialect].stream(events))
+    return map(line, _functions(dialect).stream(events))
 
 
 def error_text(error: StrataError, dialect: Dialect = "openai") -> str:
-    return line(DIALECTS[dialect].error(error))
+    return line(_functions(dialect).error(error))

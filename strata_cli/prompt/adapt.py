@@ -449,7 +449,7 @@ def _message_with_calls(message: Message, calls: Calls, draft: _Draft) -> Messag
     if not message.tool_calls:
         return message
     tool_calls = tuple(
-        replace(call, arguments=_arguments(call.arguments, calls, draft), id=_id(call.id, calls, draft))
+        call._replace(arguments=_arguments(call.arguments, calls, draft), id=_id(call.id, calls, draft))
         for call in message.tool_calls
     )
     message = replace(message, tool_calls=tool_calls)

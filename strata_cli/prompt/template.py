@@ -11,7 +11,6 @@ from types import BuiltinMethodType, MethodType, TracebackType
 from typing import Any
 
 import jinja2
-import jinja2.ext
 import jinja2.sandbox
 from jinja2 import nodes
 from jinja2.runtime import LoopContext
@@ -82,7 +81,7 @@ class ChatTemplate:
         self.learnt: dict[object, Any] = {}
         self._date = now.strftime("%b %d %Y")
         self._reads_functions = "functions" in source
-        self._environment = _Environment(now)
+        self._environment = _Environment(source, now)
         try:
             self._template = self._environment.from_string(source)
             self._template.globals = dict(self._template.globals)  # a chain of maps is slow to copy per rendering
@@ -171,15 +170,23 @@ class _Raised(Exception):
     """`raise_exception` was called."""
 
 
-class _Generation(jinja2.ext.Extension):
-    """`{% generation %}` marks what a model wrote, for training; here its body simply passes through."""
+def _statements(source: str) -> list[type]:
+    """The statements that a template may use beyond jinja2's own."""
+    if not any(word in source for word in ("break", "continue", "endgeneration")):
+        return []
+    from jinja2.ext import Extension, LoopControlExtension
 
-    tags = {"generation"}  # noqa: RUF012 - the name and type that jinja2 reads
+    class Generation(Extension):
+        """`{% generation %}` marks what a model wrote, for training; here its body simply passes through."""
 
-    def parse(self, parser: Any) -> nodes.Node:
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.Scope(body, lineno=line)
+        tags = {"generation"}  # noqa: RUF012 - the name and type that jinja2 reads
+
+        def parse(self, parser: Any) -> nodes.Node:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return nodes.Scope(body, lineno=line)
+
+    return [LoopControlExtension, Generation]
 
 
 class _Accounting(NodeTransformer):
@@ -272,11 +279,11 @@ class _Environment(jinja2.sandbox.SandboxedEnvironment):
 
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
-    def __init__(self, now: datetime.datetime) -> None:
+    def __init__(self, source: str, now: datetime.datetime) -> None:
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            extensions=["jinja2.ext.loopcontrols", _Generation],
+            extensions=_statements(source),
             optimized=False,
             cache_size=0,
         )

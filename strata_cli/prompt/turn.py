@@ -8,7 +8,6 @@ an answer, with its reasoning block completed. A cut that cannot be verified is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from strata_cli import errors
@@ -25,16 +24,14 @@ from strata_cli.prompt.template import ChatTemplate
 PromptKind: TypeAlias = Literal["generation", "prefix", "continuation"]
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """Where the model's output starts, and the reasoning family in use, None where the template shows none."""
 
     where: Literal["content", "reasoning"]
     family: Family | None
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of the prompt, in characters, that came from a message or from the prefix."""
 
     start: int
@@ -42,8 +39,7 @@ class Span:
     kind: Literal["message", "prefix"]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """The exact text to tokenise.
 
     `header_end` counts the characters before the prefix or the continued text; `spans` are ordered and do not overlap,

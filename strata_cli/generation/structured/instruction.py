@@ -21,7 +21,7 @@ def instructed(request: Request) -> Request:
     notes = (*request.notes, _CALLS) if request.tools and structure.constrained else request.notes
     words = instruction(structure)
     messages = _with(request.messages, words) if words else request.messages
-    return replace(request, messages=messages, notes=notes)
+    return request._replace(messages=messages, notes=notes)
 
 
 def instruction(structure: Structure) -> str:

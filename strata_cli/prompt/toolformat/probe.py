@@ -88,7 +88,7 @@ class Prober:
 
     def turn(self, content: str = "", *calls: ToolCall, reasoning: str | None = None) -> str | None:
         """A rendered turn after the user's words, None where the template refuses or moves it."""
-        given = tuple(replace(call, arguments=self._form(call)) for call in calls)
+        given = tuple(call._replace(arguments=self._form(call)) for call in calls)
         empty = None if calls and self.calls.null_content else ""
         message = Message("assistant", content or empty, reasoning, given)
         return self._after_user((Message("user", _USER), message), generation=False)
