@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from strata_cli.engine import ModelInfo, ModelOptions, Prefill, Progress, Sampling, Token
+from strata_cli.engine import ModelInfo, ModelOptions, Prefill, Progress, Sampling, Threads, Token
 
 END = 256
 
@@ -40,6 +40,7 @@ class ScriptedEngine:
 
     def __init__(self, template: str, script: str) -> None:
         self.info = ModelInfo("scripted", "scripted.gguf", {"default": template}, "", "", 100_000, 100_000, "CPU")
+        self.threads = Threads(1, 1)
         self._script = script.encode()
 
     def tokenize(self, text: str) -> list[int]:

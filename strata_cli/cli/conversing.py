@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
-from dataclasses import replace
 
 from strata_cli.cli import input as incoming
 from strata_cli.cli.answer import Conversation
@@ -82,7 +81,7 @@ def converse(
         request = incoming.with_options(kept.before(request, input.system), input.system, prefill, prefix, template)
         request = with_structure(incoming.with_tools(request, input.tools), document, structure)
         options, notes = with_sampling(request.sampling, sampling)
-        request = with_output(replace(request, sampling=options, notes=(*request.notes, *notes)), output)
+        request = with_output(request._replace(sampling=options, notes=(*request.notes, *notes)), output)
         check(request)
         return request
 
@@ -112,11 +111,11 @@ def with_output(request: Request, output: OutputOptions) -> Request:
     if output.logprobs is not None:
         if delivery.logprobs not in (None, output.logprobs):
             notes.append(f"the command line's logprobs replaces the request's {delivery.logprobs}")
-        delivery = replace(delivery, logprobs=output.logprobs)
+        delivery = delivery._replace(logprobs=output.logprobs)
     if output.format is not None and delivery.stream not in (None, output.format == "jsonl"):
         asked = "true" if delivery.stream else "false"
         notes.append(f"the command line's --format {output.format} replaces the request's stream: {asked}")
-    return replace(request, delivery=delivery, notes=tuple(notes))
+    return request._replace(delivery=delivery, notes=tuple(notes))
 
 
 def check_shape(asked: incoming.Asked, output: OutputOptions, kept: Kept) -> None:
@@ -249,7 +248,7 @@ class Shown:
 
     def _after(self, reply: Reply) -> None:
         if self._output.stats:
-            for line in stats(self._conversation.engine.info, reply):
+            for line in stats(self._conversation.engine.info, self._conversation.engine.threads, reply):
                 self._messages.line(line)
         if any(choice.ending == "interrupted" for choice in reply.choices):
             raise Interrupted

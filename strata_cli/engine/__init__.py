@@ -65,6 +65,15 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Threads:
+    """How many threads evaluate now, how many may, and how many cores other programs keep busy."""
+
+    working: int
+    most: int
+    others: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """How the next token is chosen, with llama.cpp's names, defaults and order; temperature 0 is greedy."""
 
@@ -202,6 +211,11 @@ class Engine(Protocol):
 
     @property
     def info(self) -> ModelInfo: ...
+
+    @property
+    def threads(self) -> Threads:
+        """The threads of the last timeline."""
+        ...
 
     def tokenize(self, text: str) -> list[int]:
         """The whole prompt's tokens: special tokens parsed, BOS added where it is wanted and not there."""

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from strata_cli.engine.llama.crew import set_waiting
 from strata_cli.errors import MODEL_LOAD_FAILED, StrataError
 
 Sink = Callable[[str], None]
@@ -66,6 +67,7 @@ def load() -> Any:
     """The module of llama.cpp's C functions, its log silenced; raises MODEL_LOAD_FAILED without a usable library."""
     # A failed assertion would otherwise start a debugger to print a backtrace.
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+    set_waiting(os.environ)
     try:
         api = _import_bindings()
     except (ImportError, OSError, RuntimeError) as error:

@@ -11,9 +11,10 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from strata_cli.engine import Constraint, Grammar, ModelInfo, ModelOptions, Progress, Timeline
+from strata_cli.engine import Constraint, Grammar, ModelInfo, ModelOptions, Progress, Threads, Timeline
 from strata_cli.engine.llama import library, machine, offload
 from strata_cli.engine.llama.abort import Abort
+from strata_cli.engine.llama.crew import Crew, Readings, most_threads
 from strata_cli.engine.llama.library import LOG
 from strata_cli.engine.llama.timeline import LlamaTimeline
 from strata_cli.engine.llama.vocabulary import Vocabulary
@@ -47,6 +48,10 @@ class LlamaEngine:
         self._lexicon: Lexicon | None = None
         self.info = info
 
+    @property
+    def threads(self) -> Threads:
+        return self._timelines[-1].crew.threads if self._timelines else Threads(0, self._loaded.threads)
+
     def tokenize(self, text: str) -> list[int]:
         return self._vocabulary().tokenize(text)
 
@@ -60,8 +65,9 @@ class LlamaEngine:
             raise StrataError(MODEL_LOAD_FAILED, f"{self.info.path} was opened without its weights.")
         context, self._spare = self._spare or loaded.new_context(), None
         timeline = LlamaTimeline(
-            loaded.api, context.handle, loaded.model, vocabulary, self.info.context, self._interrupt, context
-        )
+            loaded.api, context.handle, loaded.model, vocabulary, self.info.context, self._interrupt,
+            loaded.crew(context), context,
+        )  # fmt: skip
         self._timelines.append(timeline)
         return timeline
 
@@ -107,9 +113,18 @@ class Context:
 class Loaded:
     """A model in memory, and how contexts over it are made."""
 
-    def __init__(self, api: Any, model: int, options: ModelOptions, plan: offload.Plan | None, abort: Abort) -> None:
+    def __init__(
+        self,
+        api: Any,
+        model: int,
+        options: ModelOptions,
+        plan: offload.Plan | None,
+        abort: Abort,
+        readings: Readings,
+    ) -> None:
         self.api, self.model, self.plan = api, model, plan
-        self._options, self._abort = options, abort
+        self._options, self._abort, self._readings = options, abort, readings
+        self.threads = options.threads or most_threads(machine.physical_cores(), os.environ)
         self._adapters: list[int] = []
         self.context: Context | None = None
         self.vocabulary = Vocabulary(api, model)
@@ -126,7 +141,7 @@ class Loaded:
         parameters.n_batch = options.batch or self.plan.ubatch
         # Only the last token of an evaluation is asked for: this saves a buffer of vocabulary times batch.
         parameters.n_outputs_max = 1
-        parameters.n_threads = parameters.n_threads_batch = options.threads or machine.physical_cores()
+        parameters.n_threads = parameters.n_threads_batch = self.threads
         parameters.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
         parameters.type_k = offload.CACHE_TYPES[options.cache_type_k]
         parameters.type_v = offload.CACHE_TYPES[options.cache_type_v]
@@ -143,6 +158,11 @@ class Loaded:
         if self._adapters:
             self._adapt(handle)
         return Context(handle, self._abort)
+
+    def crew(self, context: Context) -> Crew:
+        """What chooses the threads of a context, unless the user has."""
+        fixed = self._options.threads is not None
+        return Crew(self.api, context.handle, self.threads, self._readings, fixed=fixed)
 
     def _adapter(self, path: str) -> int:
         adapter = self.api.llama_adapter_lora_init(self.model, os.fsencode(path))
@@ -177,7 +197,7 @@ def open_model(
     the last opened model's listener gets all. Raises MODEL_NOT_FOUND, MODEL_NOT_GGUF, MODEL_INCOMPLETE,
     MODEL_LOAD_FAILED, INVALID_USAGE or Interrupted.
     """
-    started = perf_counter()
+    started, readings = perf_counter(), Readings()
     _check(options)
     files = read_model(options.path)
     if interrupt:
@@ -186,7 +206,7 @@ def open_model(
     api = library.load()
     devices = () if options.vocab_only else _chosen_devices(options)
     plan = None if options.vocab_only else _plan(files, options, devices)
-    loaded, plan = _load(api, options, plan, devices, interrupt, progress)
+    loaded, plan = _load(api, options, plan, devices, interrupt, progress, readings)
     info = _info(files, options, loaded.vocabulary, plan, devices)
     return LlamaEngine(loaded, replace(info, load_seconds=perf_counter() - started), interrupt)
 
@@ -243,12 +263,13 @@ def _load(
     devices: Sequence[machine.Device],
     interrupt: Interrupt,
     progress: Progress | None,
+    readings: Readings,
 ) -> tuple[Loaded, offload.Plan | None]:
     """Load as planned, with fewer layers on the devices each time that fails and the number was left to us."""
     while True:
         LOG.forget()
         try:
-            return _load_once(api, options, plan, devices, interrupt, progress), plan
+            return _load_once(api, options, plan, devices, interrupt, progress, readings), plan
         except StrataError as error:
             ours = plan is not None and plan.layers and options.gpu_layers == "auto"
             if plan is None or not ours or not _OUT_OF_MEMORY.search(error.message):
@@ -263,6 +284,7 @@ def _load_once(
     devices: Sequence[machine.Device],
     interrupt: Interrupt,
     progress: Progress | None,
+    readings: Readings,
 ) -> Loaded:
     watch = _Watch(interrupt, progress)
     parameters, keep = _model_parameters(api, options, plan, devices)
@@ -275,7 +297,7 @@ def _load_once(
     try:
         watch.reraise()
         _check_kind(api, model, options)
-        return Loaded(api, model, options, plan, Abort(api, interrupt))
+        return Loaded(api, model, options, plan, Abort(api, interrupt), readings)
     except BaseException:
         api.llama_model_free(model)
         raise

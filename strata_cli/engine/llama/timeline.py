@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from strata_cli.engine import Choice, Constraint, Prefill, Progress, Sampling, Token
+from strata_cli.engine.llama.crew import Crew
 from strata_cli.engine.llama.library import LOG
 from strata_cli.engine.llama.sampler import Chain
 from strata_cli.engine.llama.vocabulary import Vocabulary
@@ -42,10 +43,12 @@ class LlamaTimeline:
         vocabulary: Vocabulary,
         limit: int,
         interrupt: Interrupt,
+        crew: Crew,
         keepalive: object,
     ) -> None:
         self._api, self._context, self._vocabulary = api, context, vocabulary
         self._limit, self._interrupt, self._keepalive = limit, interrupt, keepalive
+        self.crew = crew
         self._memory = api.llama_get_memory(context)
         self._window: int = api.llama_model_n_swa(model)
         self._forgets = not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model))
@@ -67,6 +70,7 @@ class LlamaTimeline:
         started = perf_counter()
         tokens = list(tokens)
         self._check(tokens)
+        self.crew.begin()
         reused = self._keep(tokens)
         self._evaluate(tokens, progress)
         return Prefill(len(tokens), reused, perf_counter() - started)
@@ -170,6 +174,7 @@ class LlamaTimeline:
             raise Interrupted
         batch.n_tokens = len(piece)
         self._ready = False
+        self.crew.mind()
         status = self._api.llama_decode(self._context, batch)
         self._held += piece
         if status:
@@ -191,6 +196,7 @@ class LlamaTimeline:
     def _generate(self, chain: Chain, logprobs: int, turn: int) -> Iterator[Token]:
         sample, decode = self._api.llama_sampler_sample, self._api.llama_decode
         held, flag, context, handle = self._held, self._interrupt.memory, self._context, chain.handle
+        mind = self.crew.mind
         make = self._token_maker(logprobs)
         token = ctypes.c_int32()
         # Without a list of wanted logits, the last token's are computed.
@@ -209,6 +215,7 @@ class LlamaTimeline:
                 if flag[0]:
                     raise Interrupted
                 self._ready = False
+                mind()
                 status = decode(context, batch)
                 held.append(chosen)
                 if status:
