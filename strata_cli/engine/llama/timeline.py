@@ -72,7 +72,7 @@ class LlamaTimeline:
         self._check(tokens)
         self.crew.begin()
         reused = self._keep(tokens)
-        self._evaluate(tokens, progress)
+        self._evaluate(tokens[reused:], progress)
         return Prefill(len(tokens), reused, perf_counter() - started)
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
@@ -82,8 +82,7 @@ class LlamaTimeline:
         if not self._ready:
             # An interrupt took the logits away.
             tokens = self._held
-            self._cut(len(tokens) - 1)
-            self._evaluate(tokens, None)
+            self._evaluate(tokens[self._cut(len(tokens) - 1) :], None)
         chain = Chain(self._api, self._vocabulary, sampling, self._held, self._limit)
         if constraint is not None:
             return self._generate_within(cast("LlamaConstraint", constraint), chain, logprobs, self._turn)
@@ -152,22 +151,22 @@ class LlamaTimeline:
         return length
 
     def _evaluate(self, tokens: list[int], progress: Progress | None) -> None:
-        """Evaluate what `tokens` has beyond what is held, and the last token's logits."""
-        start, total = len(self._held), len(tokens)
+        """Evaluate tokens after what is held, and the last one's logits."""
+        held, done, count = len(self._held), 0, len(tokens)
         if progress is not None:
-            progress(start, total)
-        while start < total:
-            piece = tokens[start : start + self._room]
-            start += len(piece)
+            progress(held, held + count)
+        while done < count:
+            piece = tokens[done : done + self._room]
+            done += len(piece)
             self._tokens[: len(piece)] = piece
-            self._wanted[len(piece) - 1] = last = start == total
+            self._wanted[len(piece) - 1] = last = done == count
             try:
                 self._run(self._batch, piece)
             finally:
                 self._wanted[len(piece) - 1] = 0
             self._ready = last
             if progress is not None:
-                progress(start, total)
+                progress(held + done, held + count)
 
     def _run(self, batch: Any, piece: list[int]) -> None:
         if self._interrupt:
@@ -238,7 +237,7 @@ class LlamaTimeline:
                     chain.accept(token.id)
                 if not tokens:
                     if coming:
-                        self._evaluate([*held, *coming], None)
+                        self._evaluate(coming, None)
                         coming.clear()
                     tokens = [sampled()]
                 for token in tokens:
