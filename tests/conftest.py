@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,9 @@ from strata_cli.engine import ModelOptions
 from strata_cli.engine.llama import LlamaEngine, open_model
 from strata_cli.environment import Interrupt
 from tests import tiny
+
+# A shell's job in the background ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
