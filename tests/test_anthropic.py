@@ -199,8 +199,6 @@ TOOLS = {"tools": [{"name": "f", "input_schema": {}}]}
 @pytest.mark.parametrize(
     ("request_", "param"),
     [
-        ({"messages": [USER], **TOOLS, "tool_choice": {"type": "any"}}, "tool_choice"),
-        ({"messages": [USER], **TOOLS, "tool_choice": {"type": "tool", "name": "f"}}, "tool_choice"),
         (
             {"messages": [USER], **TOOLS, "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
             "tool_choice.disable_parallel_tool_use",

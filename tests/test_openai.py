@@ -7,7 +7,7 @@ import pytest
 from strata_cli import errors
 from strata_cli.conversation.messages import ImagePart, Message, TextPart, ToolCall
 from strata_cli.conversation.openai import parse
-from strata_cli.conversation.request import Delivery, SamplingOptions
+from strata_cli.conversation.request import Delivery, SamplingOptions, ToolChoice
 from strata_cli.errors import StrataError
 
 USER = {"role": "user", "content": "Hello."}
@@ -180,11 +180,9 @@ def test_notes(field: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("parallel_tool_calls", False),
         ("verbosity", "low"),
         ("logit_bias", {"5": 1}),
         ("functions", []),
-        ("tool_choice", "required"),
         ("reasoning_effort", "low"),
         ("audio", {}),
     ],
@@ -273,3 +271,48 @@ def test_what_is_wrong_is_named(request_: object, param: str | None) -> None:
     assert caught.value.kind is errors.INVALID_REQUEST
     assert caught.value.param == param
     assert caught.value.hint
+
+
+NAMED = {"type": "function", "function": {"name": "f"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "choice"),
+    [
+        ({"tool_choice": "auto"}, None),
+        ({"tool_choice": "none"}, None),
+        ({"tool_choice": "required"}, ToolChoice()),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, ToolChoice(several=False)),
+        ({"tool_choice": NAMED}, ToolChoice(("f",), several=False)),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [NAMED]}}},
+            ToolChoice(("f",)),
+        ),
+    ],
+)
+def test_a_demanded_call(fields: dict[str, object], choice: ToolChoice | None) -> None:
+    assert parse({"messages": [USER], "tools": [NAMED], **fields}).choice == choice
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tool_choice": "some"}, "tool_choice"),
+        ({"tool_choice": {"type": "custom"}}, "tool_choice.type"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice.function"),
+        ({"tool_choice": {"type": "function", "function": {"name": 1}}}, "tool_choice.function.name"),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}},
+            "tool_choice.allowed_tools.mode",
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required"}}},
+            "tool_choice.allowed_tools.tools",
+        ),
+        ({"tools": [NAMED], "parallel_tool_calls": False}, "parallel_tool_calls"),
+    ],
+)
+def test_a_demand_that_is_none_is_refused(fields: dict[str, object], param: str) -> None:
+    with pytest.raises(StrataError) as caught:
+        parse({"messages": [USER], **fields})
+    assert caught.value.param == param

@@ -28,6 +28,7 @@ from strata_cli.errors import IMAGES_NOT_SUPPORTED, Interrupted, StrataError
 from strata_cli.generation.accounting import Accounting, account, line
 from strata_cli.generation.generate import Delta, Finished, Plan, Started, generate
 from strata_cli.generation.generate import Event as Generated
+from strata_cli.generation.structured.calls import CallTask
 from strata_cli.generation.structured.instruction import instructed
 from strata_cli.generation.structured.task import Task
 from strata_cli.generation.tell import Teller
@@ -117,7 +118,7 @@ class Conversation:
         Each choice after the first has the next seed.
         """
         tokens, accounting = self.account(prompt)
-        task = None if request.structure is None else Task(request.structure, prompt, self.engine)
+        task = self._task(prompt, request)
         delivery = request.delivery
         notes: list[str] = list(task.notes) if task is not None else []
         plan = replace(self.plan(request.sampling), logprobs=delivery.logprobs)
@@ -137,6 +138,15 @@ class Conversation:
             if counted.interrupted:
                 break
         yield Ended(counted.figures, tuple(dict.fromkeys(notes)))
+
+    def _task(self, prompt: Prompt, request: Request) -> Task | CallTask | None:
+        """What the answer has to be: a document, a call, or nothing in particular."""
+        if request.structure is not None:
+            return Task(request.structure, prompt, self.engine)
+        if request.choice is None:
+            return None
+        assert self.templates is not None
+        return CallTask(request.choice, prompt, self.templates.chosen(tools=True), request, self.engine)
 
     def teller(self, prompt: Prompt, request: Request) -> Teller:
         """What tells reasoning, content and calls apart in the answer; raw text has no such parts."""
@@ -172,7 +182,7 @@ def refuse_images(request: Request) -> None:
 class Proof:
     """What was generated, and at its end whether it is the document that was asked for."""
 
-    task: Task | None
+    task: Task | CallTask | None
     pieces: list[str] = field(default_factory=list)
 
     def push(self, event: Delta) -> None:

@@ -41,12 +41,19 @@ class Delivery(NamedTuple):
     metadata: JsonObject = NOTHING
 
 
+class ToolChoice(NamedTuple):
+    """A demand for a call of one of these tools, of any where none is named; `several` where more calls may follow."""
+
+    names: tuple[str, ...] = ()
+    several: bool = True
+
+
 class Request(NamedTuple):
     """One request. The four fields that begin the answer follow PREFILL's words:
 
     `assistant_prefix` follows the assistant's header; `response_prefix` follows the generation prompt (or the
     continued text); `continue_final` leaves the final assistant message open; `add_generation_prompt` false ends the
-    prompt with the history. `structure` is the document that the answer has to be.
+    prompt with the history. `structure` is the document that the answer has to be, `choice` the call.
     """
 
     messages: tuple[Message, ...]
@@ -59,4 +66,5 @@ class Request(NamedTuple):
     sampling: SamplingOptions = SamplingOptions()
     delivery: Delivery = Delivery()
     structure: Structure | None = None
+    choice: ToolChoice | None = None
     notes: tuple[str, ...] = ()

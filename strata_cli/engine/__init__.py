@@ -115,10 +115,15 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a document looks like: a JSON schema as JSON text, or a grammar in one of three notations."""
+    """What a document looks like: a JSON schema as JSON text, or a grammar in one of three notations.
 
-    kind: Literal["json_schema", "gbnf", "lark", "regex"]
+    "calls" is a grammar of tool calls in Lark's notation, with schemas in it. Special tokens that occur in `markers`
+    are text that the document may hold.
+    """
+
+    kind: Literal["json_schema", "gbnf", "lark", "regex", "calls"]
     text: str
+    markers: str = ""
 
 
 @dataclass(frozen=True, slots=True)

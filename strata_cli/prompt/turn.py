@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from strata_cli import errors
 from strata_cli.conversation.messages import Message
-from strata_cli.conversation.request import Request
+from strata_cli.conversation.request import Request, ToolChoice
 from strata_cli.errors import Kind, StrataError
 from strata_cli.prompt.adapt import Adapted, Reader, adapt
 from strata_cli.prompt.header import Scene, bare_header, closing, completed
@@ -59,10 +59,30 @@ def check(request: Request) -> None:
     if request.assistant_prefix and request.response_prefix:
         words = "assistant_prefix and response_prefix exclude each other"
         raise _refusal(errors.CONFLICTING_OPTIONS, words, "response_prefix")
+    if request.choice is not None:
+        _check_choice(request, request.choice)
     if request.continue_final:
         _check_continued(request)
     elif request.assistant_prefix:
         _check_prefixed(request)
+
+
+def _check_choice(request: Request, choice: ToolChoice) -> None:
+    if request.structure is not None:
+        words = f"tool_choice demands a call, {request.structure.field} a document; an answer is one of them"
+        raise _refusal(errors.CONFLICTING_OPTIONS, words, "tool_choice")
+    from strata_cli.prompt.toolformat.schema import name_of
+
+    known = {name_of(tool) for tool in request.tools}
+    missing = next((name for name in choice.names if name not in known), None)
+    if not known or missing is not None:
+        words = "there are no tools" if not known else f"there is no tool {missing!r}"
+        raise StrataError(
+            errors.INVALID_REQUEST,
+            f"tool_choice demands a call, but {words}",
+            hint="name one of tools",
+            param="tool_choice",
+        )
 
 
 def _check_continued(request: Request) -> None:

@@ -18,7 +18,7 @@ from strata_cli.conversation.messages import (
     Tool,
     ToolCall,
 )
-from strata_cli.conversation.request import Delivery, Request
+from strata_cli.conversation.request import Delivery, Request, ToolChoice
 from strata_cli.conversation.structure import Schema, Structure
 
 _NOTHING: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ _TOOL = Known(
     frozenset(("eager_input_streaming", "input_examples")),
     {"allowed_callers": (["direct"],), "defer_loading": (False,)},
 )
-_CHOICE = Known(frozenset(("type", "name")), _NOTHING, {"disable_parallel_tool_use": (False,)})
+_CHOICE = Known(frozenset(("type", "name", "disable_parallel_tool_use")), _NOTHING, {})
 _THINKING = Known(frozenset(("type",)), frozenset(("budget_tokens",)), {"display": ("summarized",)})
 _OUTPUT = Known(frozenset(("format",)), _NOTHING, {"effort": ()})
 _BLOCK = {
@@ -102,6 +102,7 @@ def parse(obj: object) -> Request:
             stream=read.stream(fields), logprobs=read.logprobs(fields), metadata=read.metadata(fields)
         ),
         structure=_structure(fields, notes),
+        choice=_choice(fields, notes),
         notes=tuple(notes.lines),
     )  # fmt: skip
 
@@ -298,16 +299,26 @@ def _result(block: _Block, notes: _Notes) -> Message:
 def _tools(fields: Fields, notes: _Notes) -> tuple[Tool, ...]:
     tools = read.of(fields, "tools", list, [])
     read_tools = tuple(_tool(tool, f"tools[{index}]", notes) for index, tool in enumerate(tools))
-    choice = notes.known(_CHOICE, read.mapping(fields.get("tool_choice", NOTHING), "tool_choice"), "tool_choice.")
+    choice = read.mapping(fields.get("tool_choice", NOTHING), "tool_choice")
+    return () if choice.get("type") == "none" else read_tools
+
+
+def _choice(fields: Fields, notes: _Notes) -> ToolChoice | None:
+    """The demand for a call, None where the model chooses."""
+    where = "tool_choice."
+    choice = notes.known(_CHOICE, read.mapping(fields.get("tool_choice", NOTHING), "tool_choice"), where)
+    several = not read.of(choice, "disable_parallel_tool_use", bool, False, where)
     match choice.get("type", "auto"):
-        case "auto":
-            return read_tools
-        case "none":
-            return ()
-        case "any" | "tool":
-            raise refused("tool_choice", "can only be of type 'auto' or 'none' in this version")
+        case "auto" | "none":
+            if not several:
+                raise refused(f"{where}disable_parallel_tool_use", "can only be true where a call is demanded")
+            return None
+        case "any":
+            return ToolChoice(several=several)
+        case "tool":
+            return ToolChoice((read.one_of(choice, "name", str, where),), several)
         case kind:
-            raise invalid("tool_choice.type", f"is {read.shown(kind)}; it must be 'auto' or 'none'")
+            raise invalid("tool_choice.type", f"is {read.shown(kind)}; it must be 'auto', 'any', 'tool' or 'none'")
 
 
 _SCHEMA = {"name": "name", "description": "description", "input_schema": "parameters", "strict": "strict"}

@@ -9,7 +9,7 @@ from strata_cli.conversation import fields as read
 from strata_cli.conversation.fields import Fields, Known, invalid, refused
 from strata_cli.conversation.messages import NOTHING, ImagePart, Message, Part, TextPart, Tool, ToolCall
 from strata_cli.conversation.openai.response_format import response_format
-from strata_cli.conversation.request import Delivery, Request
+from strata_cli.conversation.request import Delivery, Request, ToolChoice
 
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MESSAGE_FIELDS = frozenset(("role", "content", "tool_calls", "tool_call_id", "name", *_REASONING))
@@ -19,7 +19,7 @@ _OF_ANSWERS = frozenset(("annotations", "audio", "function_call"))
 _KNOWN = Known(
     honoured=read.SAMPLING | read.BEGINNING | read.DELIVERY
     | {"messages", "tools", "tool_choice", "max_completion_tokens", "stop", "stream_options", "n",
-       "response_format"},
+       "response_format", "parallel_tool_calls"},
     without_effect=frozenset(
         ("model", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier",
          "service_tier", "store", "user")
@@ -35,7 +35,6 @@ _KNOWN = Known(
         "logit_bias": ({},),
         "modalities": (["text"],),
         "moderation": (),
-        "parallel_tool_calls": (True,),
         "prediction": (),
         "reasoning_effort": (),
         "verbosity": ("medium",),
@@ -74,6 +73,7 @@ def parse(obj: object) -> Request:
             metadata=read.metadata(fields),
         ),
         structure=response_format(fields),
+        choice=_choice(fields),
         notes=notes,
     )
 
@@ -183,10 +183,39 @@ def _tool_call(call: object, where: str) -> ToolCall:
 def _tools(fields: Fields) -> tuple[Tool, ...]:
     tools = read.of(fields, "tools", list, [])
     read_tools = tuple(_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
-    choice = fields.get("tool_choice", "auto")
-    if choice not in ("auto", "none"):
-        raise refused("tool_choice", "can only be 'auto' or 'none' in this version")
-    return read_tools if choice == "auto" else ()
+    return () if fields.get("tool_choice") == "none" else read_tools
+
+
+def _choice(fields: Fields) -> ToolChoice | None:
+    """The demand for a call, None where the model chooses."""
+    choice, several = fields.get("tool_choice", "auto"), read.of(fields, "parallel_tool_calls", bool, True)
+    if choice in ("auto", "none"):
+        if not several and choice == "auto" and fields.get("tools"):
+            raise refused("parallel_tool_calls", "can only be false where tool_choice demands a call")
+        return None
+    if choice == "required":
+        return ToolChoice(several=several)
+    where = "tool_choice"
+    choice = read.mapping(choice, where, "must be 'auto', 'none', 'required' or an object")
+    match choice.get("type"):
+        case "function":
+            return ToolChoice((_named(choice, where),), several=False)
+        case "allowed_tools":
+            allowed = read.mapping(choice.get("allowed_tools"), f"{where}.allowed_tools")
+            if allowed.get("mode") != "required":
+                raise refused(f"{where}.allowed_tools.mode", "can only be 'required' in this version")
+            listed = enumerate(read.of(allowed, "tools", list, [], f"{where}.allowed_tools."))
+            names = tuple(_named(tool, f"{where}.allowed_tools.tools[{index}]") for index, tool in listed)
+            if not names:
+                raise invalid(f"{where}.allowed_tools.tools", "must name a tool")
+            return ToolChoice(names, several)
+        case kind:
+            raise invalid(f"{where}.type", f"is {read.shown(kind)}; it must be 'function' or 'allowed_tools'")
+
+
+def _named(tool: object, where: str) -> str:
+    function = read.mapping(read.mapping(tool, where).get("function"), f"{where}.function")
+    return read.one_of(function, "name", str, f"{where}.function.")
 
 
 def _tool(tool: object, where: str) -> Tool:

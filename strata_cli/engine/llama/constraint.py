@@ -41,10 +41,13 @@ Phase: TypeAlias = Literal["choice", "aside", "blanks", "document", "lost"]
 class Lexicon:
     """A model's vocabulary as llguidance reads it."""
 
-    def __init__(self, api: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, api: Any, vocabulary: Vocabulary, markers: str = "") -> None:
         self.size = vocabulary.size
         self.ends = [token for token in range(self.size) if vocabulary.ends(token)]
         texts = [vocabulary.spelling(token) for token in range(self.size)]
+        self.marked = _marked(vocabulary, texts, markers.encode())
+        for token in self.marked:
+            texts[token] = vocabulary.data(token)
         self.blanks = [token for token, text in enumerate(texts) if text and not text.strip(_BLANK)]
         tokenize = ctypes.cast(api._lib.llama_tokenize, ctypes.c_void_p).value
         self.tokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
@@ -65,6 +68,12 @@ class Lexicon:
         return self.tokenizer.decode_bytes(tokens) == text.encode()
 
 
+def _marked(vocabulary: Vocabulary, texts: list[bytes | None], markers: bytes) -> list[int]:
+    """The special tokens that occur in a grammar's markers and end nothing."""
+    special = (token for token, text in enumerate(texts) if text is None and not vocabulary.ends(token))
+    return [token for token in special if (data := vocabulary.data(token)) and data in markers]
+
+
 class LlamaConstraint:
     """A grammar over the vocabulary of one model, for one document.
 
@@ -72,8 +81,8 @@ class LlamaConstraint:
     of an aside, blanks after it; the document; or anything, once an aside ran into what no document begins with.
     """
 
-    def __init__(self, grammar: Grammar, lexicon: Callable[[], Lexicon]) -> None:
-        self._compiled = compiled(grammar)
+    def __init__(self, grammar: Grammar, lexicon: Callable[[str], Lexicon]) -> None:
+        self._compiled, self._markers = compiled(grammar), grammar.markers
         self._prepare = lexicon
         self.notes = _checked(self._compiled, grammar)
         self._phase: Phase = "lost"
@@ -105,7 +114,7 @@ class LlamaConstraint:
 
         Raises INVALID_REQUEST where a document's beginning cannot be spelt.
         """
-        self._lexicon = lexicon = self._prepare()
+        self._lexicon = lexicon = self._prepare(self._markers)
         self._matcher = LLMatcher(lexicon.tokenizer, self._compiled, log_level=0)
         self._mask = numpy.zeros((lexicon.size + 31) // 32, numpy.int32)
         self._tail, self._blanks, self._path = b"", 0, 0
@@ -137,6 +146,8 @@ class LlamaConstraint:
         if self._matcher.is_stopped():
             self._fail_on_error()
             return self._lexicon.ends[:1]
+        # Of a marker that is one token, what would follow as text are several.
+        whole = whole and not self._lexicon.marked
         tokens: list[int] = self._matcher.compute_ff_tokens() if whole else []
         if tokens:
             self._matcher.consume_tokens(tokens)
@@ -229,7 +240,7 @@ def compiled(grammar: Grammar) -> str:
                 return LLMatcher.grammar_from_lark(any_to_lark(grammar.text))
             except Exception as error:
                 raise _unreadable(grammar, str(error)) from None
-        case "lark":
+        case "lark" | "calls":
             return LLMatcher.grammar_from_lark(grammar.text)
         case "regex":
             return LLMatcher.grammar_from_regex(grammar.text)
@@ -240,9 +251,9 @@ def _checked(text: str, grammar: Grammar) -> tuple[str, ...]:
     failed, remarks = LLMatcher.validate_grammar_with_warnings(text, _bytes())
     if not failed:
         return tuple(map(_first_line, remarks))
-    if grammar.kind != "json_schema":
+    if grammar.kind not in ("json_schema", "calls"):
         raise _unreadable(grammar, remarks[0])
-    raise _inexpressible(remarks[0])
+    raise _inexpressible(remarks[0], grammar)
 
 
 def _unreadable(grammar: Grammar, reason: str) -> StrataError:
@@ -251,14 +262,17 @@ def _unreadable(grammar: Grammar, reason: str) -> StrataError:
     return StrataError(INVALID_REQUEST, words, hint="Correct the grammar.", param="grammar")
 
 
-def _inexpressible(reason: str) -> StrataError:
+def _inexpressible(reason: str, grammar: Grammar) -> StrataError:
     found = _UNKNOWN_KEYWORDS.search(reason)
-    when = "cannot be enforced while the answer is written"
+    when, calls = "cannot be enforced while the answer is written", grammar.kind == "calls"
+    whose, other = ("A tool's schema", "let the model choose (tool_choice auto)") if calls else (
+        "The schema", "let the answer be checked when it is complete (--schema-mode validate)"
+    )  # fmt: skip
     return StrataError(
         NOT_IN_THIS_BUILD,
-        f"The schema's keyword {found[1]} {when}" if found else f"The schema {when}: {_first_line(reason)}",
-        hint="Leave it out, or let the answer be checked when it is complete (--schema-mode validate).",
-        param="schema",
+        f"{whose}: the keyword {found[1]} {when}" if found else f"{whose} {when}: {_first_line(reason)}",
+        hint=f"Leave it out, or {other}.",
+        param="tools" if calls else "schema",
     )
 
 

@@ -45,7 +45,7 @@ class LlamaEngine:
         self._loaded, self._interrupt = loaded, interrupt
         self._timelines: list[LlamaTimeline] = []
         self._spare = loaded.context
-        self._lexicon: Lexicon | None = None
+        self._lexicons: dict[str, Lexicon] = {}
         self.info = info
 
     @property
@@ -79,14 +79,14 @@ class LlamaEngine:
         self._vocabulary()
         return LlamaConstraint(grammar, self._prepared)
 
-    def _prepared(self) -> Lexicon:
-        """The vocabulary as constraints read it, which takes a while to make."""
+    def _prepared(self, markers: str) -> Lexicon:
+        """The vocabulary as constraints with these markers read it, which takes a while to make."""
         from strata_cli.engine.llama.constraint import Lexicon
 
         vocabulary = self._vocabulary()
-        if self._lexicon is None:
-            self._lexicon = Lexicon(self._loaded.api, vocabulary)
-        return self._lexicon
+        if markers not in self._lexicons:
+            self._lexicons[markers] = Lexicon(self._loaded.api, vocabulary, markers)
+        return self._lexicons[markers]
 
     def close(self) -> None:
         """Free everything; closing twice is harmless, using anything of it afterwards is an error."""

@@ -68,8 +68,7 @@ class Task:
 
         `cut` says that the model would have gone on.
         """
-        aside = self._place.aside
-        text = self._place.given + generated if aside is None else _after(aside, generated)
+        text = written_after(self._place, generated)
         try:
             self._validate(text)
         except Invalid as invalid:
@@ -83,7 +82,7 @@ class Task:
             self._validator.check(text)
         elif self._constraint is not None and not self._constraint.complete(text.strip(_BLANK)):
             breach = self._constraint.check(text.strip(_BLANK))
-            raise Invalid("$", "it ends too early" if breach is None else _described(breach, text.strip(_BLANK)))
+            raise Invalid("$", "it ends too early" if breach is None else described(breach, text.strip(_BLANK)))
 
     def _may_go_on(self, text: str) -> bool:
         """Whether more could follow a document that is valid as it is."""
@@ -112,7 +111,7 @@ class Task:
         raise StrataError(
             INVALID_REQUEST,
             f"The answer's given beginning breaks off from the {_name(self._structure)}: "
-            + _described(breach, given, place.skipped),
+            + described(breach, given, place.skipped),
             hint="Correct the prefix, or begin it with words if it is no part of the document.",
             param="assistant_prefix",
         )
@@ -167,8 +166,11 @@ def _may_reason(prompt: Prompt) -> bool:
     return last_block(prompt.text[own:]) is None
 
 
-def _after(aside: Aside, generated: str) -> str:
-    """What of the generated text comes after the aside, or all of it where the model began none."""
+def written_after(place: Place, generated: str) -> str:
+    """The document: what the prompt holds of it and what was generated, or what comes after the aside."""
+    aside = place.aside
+    if aside is None:
+        return place.given + generated
     if aside.begun or generated.lstrip(_BLANK).startswith((aside.open, aside.close)):
         return generated.partition(aside.close)[2].lstrip(_BLANK)
     return generated
@@ -181,7 +183,7 @@ def _failure(words: str, text: str, path: str) -> StrataError:
     return StrataError(STRUCTURED_OUTPUT_FAILED, f"The document {words}", details={"text": text, "path": path})
 
 
-def _described(breach: Breach, text: str, skipped: int = 0) -> str:
+def described(breach: Breach, text: str, skipped: int = 0) -> str:
     """Which character is wrong, and what was allowed there."""
     wrong = f"character {skipped + breach.at + 1}, {text[breach.at]!r}"
     if breach.forced:
