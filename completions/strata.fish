@@ -3,7 +3,7 @@
 # Whether the option $argv[2] of the command $argv[1] takes a value.
 function __strata_takes
     switch "$argv[1] $argv[2]"
-        case 'strata chat --prefix' 'strata chat --prefill' 'strata chat --prefix-file' 'strata chat -s' 'strata chat --system' 'strata chat -f' 'strata chat --file' 'strata chat --messages' 'strata chat --input' 'strata chat --dialect' 'strata chat --tools' 'strata chat --session' 'strata chat -m' 'strata chat --model' 'strata chat --template' 'strata chat --template-kwargs' 'strata chat --schema' 'strata chat --schema-mode' 'strata chat --grammar' 'strata chat -n' 'strata chat --max-tokens' 'strata chat --temp' 'strata chat --top-k' 'strata chat --top-p' 'strata chat --min-p' 'strata chat --seed' 'strata chat --repeat-penalty' 'strata chat --repeat-last-n' 'strata chat --presence-penalty' 'strata chat --frequency-penalty' 'strata chat --stop' 'strata chat -c' 'strata chat --ctx-size' 'strata chat -ngl' 'strata chat --gpu-layers' 'strata chat --n-cpu-moe' 'strata chat -t' 'strata chat --threads' 'strata chat -b' 'strata chat --batch-size' 'strata chat --ubatch-size' 'strata chat --flash-attn' 'strata chat --cache-type-k' 'strata chat --cache-type-v' 'strata chat --device' 'strata chat --lora' 'strata chat -o' 'strata chat --output' 'strata chat --format' 'strata chat --logprobs' 'strata chat --color' 'strata complete -f' 'strata complete --file' 'strata complete --input' 'strata complete --dialect' 'strata complete -m' 'strata complete --model' 'strata complete -n' 'strata complete --max-tokens' 'strata complete --temp' 'strata complete --top-k' 'strata complete --top-p' 'strata complete --min-p' 'strata complete --seed' 'strata complete --repeat-penalty' 'strata complete --repeat-last-n' 'strata complete --presence-penalty' 'strata complete --frequency-penalty' 'strata complete --stop' 'strata complete -c' 'strata complete --ctx-size' 'strata complete -ngl' 'strata complete --gpu-layers' 'strata complete --n-cpu-moe' 'strata complete -t' 'strata complete --threads' 'strata complete -b' 'strata complete --batch-size' 'strata complete --ubatch-size' 'strata complete --flash-attn' 'strata complete --cache-type-k' 'strata complete --cache-type-v' 'strata complete --device' 'strata complete --lora' 'strata complete -o' 'strata complete --output' 'strata complete --format' 'strata complete --logprobs' 'strata complete --color' 'strata render --prefix' 'strata render --prefill' 'strata render --prefix-file' 'strata render -s' 'strata render --system' 'strata render -f' 'strata render --file' 'strata render --messages' 'strata render --input' 'strata render --dialect' 'strata render --tools' 'strata render -m' 'strata render --model' 'strata render --template' 'strata render --template-kwargs' 'strata render --schema' 'strata render --schema-mode' 'strata render --grammar' 'strata render --bos' 'strata render --eos' 'strata render -o' 'strata render --output' 'strata render --format' 'strata render --color'
+        case 'strata chat --prefix' 'strata chat --prefill' 'strata chat --prefix-file' 'strata chat -s' 'strata chat --system' 'strata chat -f' 'strata chat --file' 'strata chat --messages' 'strata chat --input' 'strata chat --dialect' 'strata chat --tools' 'strata chat --session' 'strata chat -m' 'strata chat --model' 'strata chat --template' 'strata chat --template-kwargs' 'strata chat --schema' 'strata chat --schema-mode' 'strata chat --grammar' 'strata chat -n' 'strata chat --max-tokens' 'strata chat --temp' 'strata chat --top-k' 'strata chat --top-p' 'strata chat --min-p' 'strata chat --seed' 'strata chat --repeat-penalty' 'strata chat --repeat-last-n' 'strata chat --presence-penalty' 'strata chat --frequency-penalty' 'strata chat --stop' 'strata chat -c' 'strata chat --ctx-size' 'strata chat -ngl' 'strata chat --gpu-layers' 'strata chat --n-cpu-moe' 'strata chat -t' 'strata chat --threads' 'strata chat -b' 'strata chat --batch-size' 'strata chat --ubatch-size' 'strata chat --flash-attn' 'strata chat --cache-type-k' 'strata chat --cache-type-v' 'strata chat --device' 'strata chat --lora' 'strata chat -o' 'strata chat --output' 'strata chat --format' 'strata chat --logprobs' 'strata chat --color' 'strata complete -f' 'strata complete --file' 'strata complete --input' 'strata complete --dialect' 'strata complete -m' 'strata complete --model' 'strata complete -n' 'strata complete --max-tokens' 'strata complete --temp' 'strata complete --top-k' 'strata complete --top-p' 'strata complete --min-p' 'strata complete --seed' 'strata complete --repeat-penalty' 'strata complete --repeat-last-n' 'strata complete --presence-penalty' 'strata complete --frequency-penalty' 'strata complete --stop' 'strata complete -c' 'strata complete --ctx-size' 'strata complete -ngl' 'strata complete --gpu-layers' 'strata complete --n-cpu-moe' 'strata complete -t' 'strata complete --threads' 'strata complete -b' 'strata complete --batch-size' 'strata complete --ubatch-size' 'strata complete --flash-attn' 'strata complete --cache-type-k' 'strata complete --cache-type-v' 'strata complete --device' 'strata complete --lora' 'strata complete -o' 'strata complete --output' 'strata complete --format' 'strata complete --logprobs' 'strata complete --color' 'strata render --prefix' 'strata render --prefill' 'strata render --prefix-file' 'strata render -s' 'strata render --system' 'strata render -f' 'strata render --file' 'strata render --messages' 'strata render --input' 'strata render --dialect' 'strata render --tools' 'strata render -m' 'strata render --model' 'strata render --template' 'strata render --template-kwargs' 'strata render --schema' 'strata render --schema-mode' 'strata render --grammar' 'strata render --bos' 'strata render --eos' 'strata render -o' 'strata render --output' 'strata render --format' 'strata render --color' 'strata bench --depth' 'strata bench --prompt-tokens' 'strata bench --tokens' 'strata bench --runs' 'strata bench --against' 'strata bench --format' 'strata bench -m' 'strata bench --model' 'strata bench -c' 'strata bench --ctx-size' 'strata bench -ngl' 'strata bench --gpu-layers' 'strata bench --n-cpu-moe' 'strata bench -t' 'strata bench --threads' 'strata bench -b' 'strata bench --batch-size' 'strata bench --ubatch-size' 'strata bench --flash-attn' 'strata bench --cache-type-k' 'strata bench --cache-type-v' 'strata bench --device' 'strata bench --lora'
             return 0
     end
     return 1
@@ -43,7 +43,7 @@ function __strata_at
         else if string match -qr -- '^(--[^\s=]+=|-\S+$)' $word
             __strata_wants $command $word
             and set wants yes
-        else if contains -- "$command $word" 'strata chat' 'strata complete' 'strata render' 'strata completion' 'strata man' 'strata models' 'strata models list' 'strata models path'
+        else if contains -- "$command $word" 'strata chat' 'strata complete' 'strata render' 'strata bench' 'strata completion' 'strata man' 'strata models' 'strata models list' 'strata models path'
             set command "$command $word"
             set count 0
         else
@@ -64,6 +64,7 @@ complete -c strata -f
 complete -c strata -n '__strata_at \'strata\' 0' -a chat -d 'Answer a prompt or a conversation, from a beginning that you may give'
 complete -c strata -n '__strata_at \'strata\' 0' -a complete -d 'Continue raw text, without a chat template'
 complete -c strata -n '__strata_at \'strata\' 0' -a render -d 'Show the exact prompt of a request, its tokens and its accounting'
+complete -c strata -n '__strata_at \'strata\' 0' -a bench -d 'Measure the speed of prefill and decode'
 complete -c strata -n '__strata_at \'strata\' 0' -a completion -d 'Print the completion script of a shell'
 complete -c strata -n '__strata_at \'strata\' 0' -a man -d 'Print a manual page'
 complete -c strata -n '__strata_at \'strata\' 0' -a models -d 'List the models on this machine, or say where one is'
@@ -184,9 +185,31 @@ complete -c strata -n '__strata_at \'strata render\'' -l debug -d 'Prefill accou
 complete -c strata -n '__strata_at \'strata render\'' -s q -l quiet -d 'No notes and no progress'
 complete -c strata -n '__strata_at \'strata render\'' -l color -x -a 'auto always never' -d 'When to use colour'
 complete -c strata -n '__strata_at \'strata render\'' -s h -l help -d 'Show this message and exit'
+complete -c strata -n '__strata_at \'strata bench\' 0' -F -a '(__strata_model_names)' -d 'A GGUF file or a model\'s name'
+complete -c strata -n '__strata_at \'strata bench\'' -l depth -x -d 'Tokens in the cache before (repeatable). [0,512]'
+complete -c strata -n '__strata_at \'strata bench\'' -l prompt-tokens -x -d 'Tokens to evaluate. [128]'
+complete -c strata -n '__strata_at \'strata bench\'' -l tokens -x -d 'Tokens to decode. [32]'
+complete -c strata -n '__strata_at \'strata bench\'' -l runs -x -d 'Runs of each. [5]'
+complete -c strata -n '__strata_at \'strata bench\'' -l against -x -a 'raw' -d 'Beside it, a bare loop over llama.cpp, in turns'
+complete -c strata -n '__strata_at \'strata bench\'' -l format -x -a 'text json' -d 'What is written'
+complete -c strata -n '__strata_at \'strata bench\'' -l debug -d 'Prefill accounting and llama.cpp\'s log, on standard error'
+complete -c strata -n '__strata_at \'strata bench\'' -s q -l quiet -d 'No notes and no progress'
+complete -c strata -n '__strata_at \'strata bench\'' -s m -l model -r -F -a '(__strata_model_names)' -d 'A GGUF file or a model\'s name. [STRATA_MODEL]'
+complete -c strata -n '__strata_at \'strata bench\'' -s c -l ctx-size -x -d 'Tokens of prompt and answer together'
+complete -c strata -n '__strata_at \'strata bench\'' -o ngl -l gpu-layers -x -a 'auto all' -d 'Layers on the GPU'
+complete -c strata -n '__strata_at \'strata bench\'' -l n-cpu-moe -x -d 'Layers whose experts stay on the CPU'
+complete -c strata -n '__strata_at \'strata bench\'' -s t -l threads -x -d 'Threads'
+complete -c strata -n '__strata_at \'strata bench\'' -s b -l batch-size -x -d 'Tokens evaluated at once'
+complete -c strata -n '__strata_at \'strata bench\'' -l ubatch-size -x -d 'Tokens that the device takes at once'
+complete -c strata -n '__strata_at \'strata bench\'' -l flash-attn -x -a 'auto on off' -d 'Flash attention'
+complete -c strata -n '__strata_at \'strata bench\'' -l cache-type-k -x -a 'f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1' -d 'KV cache type of the keys'
+complete -c strata -n '__strata_at \'strata bench\'' -l cache-type-v -x -a 'f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1' -d 'KV cache type of the values'
+complete -c strata -n '__strata_at \'strata bench\'' -l device -x -d 'Use this device only (repeatable)'
+complete -c strata -n '__strata_at \'strata bench\'' -l lora -r -F -d 'A LoRA adapter (repeatable)'
+complete -c strata -n '__strata_at \'strata bench\'' -s h -l help -d 'Show this message and exit'
 complete -c strata -n '__strata_at \'strata completion\' 0' -a 'bash zsh fish' -d 'bash, zsh or fish'
 complete -c strata -n '__strata_at \'strata completion\'' -s h -l help -d 'Show this message and exit'
-complete -c strata -n '__strata_at \'strata man\' 0' -a 'chat complete render completion man models' -d 'A command, or nothing for strata itself'
+complete -c strata -n '__strata_at \'strata man\' 0' -a 'chat complete render bench completion man models' -d 'A command, or nothing for strata itself'
 complete -c strata -n '__strata_at \'strata man\'' -s h -l help -d 'Show this message and exit'
 complete -c strata -n '__strata_at \'strata models\' 0' -a list -d 'List the models of the current folder, of the Hugging Face cache and of the demo package'
 complete -c strata -n '__strata_at \'strata models\' 0' -a path -d 'Print the file behind a model\'s name, or the demo model\'s'

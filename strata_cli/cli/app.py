@@ -20,6 +20,7 @@ COMMANDS = {
     "complete": "Continue raw text, without a chat template.",
     "render": "Show the exact prompt of a request, its tokens and its accounting.",
     "models": "List the models on this machine, or say where one is.",
+    "bench": "Measure the speed of prefill and decode.",
     "completion": "Print the completion script of a shell.",
     "man": "Print a manual page.",
 }

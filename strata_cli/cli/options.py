@@ -42,6 +42,7 @@ class Group:
 
 MODEL, CONTEXT, PREFILL, SAMPLING = "Model", "Context and device", "Prefill", "Sampling"
 INPUT, TEMPLATE, OUTPUT, STRUCTURE = "Input", "Template", "Output", "Structured output"
+MEASURE = "Measurement"
 
 Switch = Literal["auto", "on", "off"]
 DialectChoice = Annotated[
@@ -315,6 +316,27 @@ class RenderOutputOptions(Group):
     debug: DebugFlag = False
     quiet: QuietFlag = False
     color: ColorChoice = None
+
+
+class BenchOptions(Group):
+    """What is measured, and how it is shown."""
+
+    depth: Annotated[
+        list[str] | None,
+        option("--depth", panel=MEASURE, metavar="N,...", help="Tokens in the cache before (repeatable). [0,512]"),
+    ] = None
+    prompt_tokens: Annotated[
+        int, option("--prompt-tokens", panel=MEASURE, metavar="N", min=1, help="Tokens to evaluate. [128]")
+    ] = 128
+    tokens: Annotated[int, option("--tokens", panel=MEASURE, metavar="N", min=1, help="Tokens to decode. [32]")] = 32
+    runs: Annotated[int, option("--runs", panel=MEASURE, metavar="N", min=1, help="Runs of each. [5]")] = 5
+    against: Annotated[
+        Literal["raw"] | None,
+        option("--against", panel=MEASURE, help="Beside it, a bare loop over llama.cpp, in turns."),
+    ] = None
+    format: Annotated[Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written.")] = None
+    debug: DebugFlag = False
+    quiet: QuietFlag = False
 
 
 def parameters() -> frozenset[str]:

@@ -23,6 +23,7 @@ from strata_cli.errors import INVALID_USAGE, MODEL_LOAD_FAILED, MODEL_NOT_FOUND,
 from strata_cli.store.gguf import GgufFile, read_model
 
 if TYPE_CHECKING:
+    from strata_cli.engine.llama.bare import BareLoop
     from strata_cli.engine.llama.constraint import Lexicon
 
 _FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
@@ -79,6 +80,24 @@ class LlamaEngine:
         self._vocabulary()
         return LlamaConstraint(grammar, self._prepared)
 
+    def bare(self) -> BareLoop:
+        """A bare loop over the same model, with a context of the same parameters, to measure against."""
+        from strata_cli.engine.llama.bare import BareLoop
+
+        context = self._loaded.new_context()
+        return BareLoop(self._loaded.api, context.handle, self._interrupt, context)
+
+    def build(self) -> dict[str, str | int]:
+        """What was built and how it runs: versions, llama.cpp's own words, batch sizes in tokens."""
+        loaded = self._loaded
+        assert loaded.plan is not None
+        return {
+            "llama_cpp_python": library.INSTALLED_VERSION,
+            "system_info": loaded.api.llama_print_system_info().decode(errors="replace").strip(),
+            "batch": loaded.batch,
+            "ubatch": loaded.plan.ubatch,
+        }
+
     def _prepared(self, markers: str) -> Lexicon:
         """The vocabulary as constraints with these markers read it, which takes a while to make."""
         from strata_cli.engine.llama.constraint import Lexicon
@@ -124,6 +143,7 @@ class Loaded:
     ) -> None:
         self.api, self.model, self.plan = api, model, plan
         self._options, self._abort, self._readings = options, abort, readings
+        self.batch = options.batch or (plan.ubatch if plan else 0)
         self.threads = options.threads or most_threads(machine.physical_cores(), os.environ)
         self._adapters: list[int] = []
         self.context: Context | None = None
@@ -138,7 +158,7 @@ class Loaded:
         parameters = api.llama_context_default_params()
         parameters.n_ctx = self.plan.context
         parameters.n_ubatch = self.plan.ubatch
-        parameters.n_batch = options.batch or self.plan.ubatch
+        parameters.n_batch = self.batch
         # Only the last token of an evaluation is asked for: this saves a buffer of vocabulary times batch.
         parameters.n_outputs_max = 1
         parameters.n_threads = parameters.n_threads_batch = self.threads

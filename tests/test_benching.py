@@ -1,0 +1,67 @@
+"""strata bench: what is measured at which depth, and how it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strata_cli.engine import ModelOptions, Sampling
+from strata_cli.engine.llama import open_model
+from strata_cli.environment import Interrupt
+from strata_cli.errors import Interrupted
+from tests.shell import strata
+
+SMALL = ("-t", "1", "--runs", "2", "--tokens", "4", "--prompt-tokens", "8")
+
+
+def test_json_has_a_figure_a_run_for_each_depth_and_runner(tiny_model: Path) -> None:
+    done = strata("bench", str(tiny_model), *SMALL, "--depth", "0,16", "--against", "raw", "--format", "json")
+    assert done.status == 0, done.err
+    report = done.json
+    assert [(row["depth"], row["name"]) for row in report["results"]] == [
+        (depth, name) for depth in (0, 16) for name in ("engine, greedy", "bare, greedy", "engine, all samplers")
+    ]
+    assert all(len(row["decode"]["runs"]) == 2 for row in report["results"])
+    assert [("against_bare" in row["decode"]) for row in report["results"]] == [True, False, True] * 2
+    assert ["prefill" in row for row in report["results"]] == [True, True, False] * 2
+    assert (report["threads"], report["context"], report["llama_cpp_python"]) == (1, 16 + 8 + 1, "0.3.36")
+
+
+def test_the_table_names_model_and_build(tiny_model: Path) -> None:
+    done = strata("bench", "-m", str(tiny_model), *SMALL, "--depth", "0", "--depth", "8")
+    assert done.status == 0, done.err
+    assert str(tiny_model) in done.text and "1 threads" in done.text and "llama-cpp-python" in done.text
+    assert [line.split()[0] for line in done.text.splitlines() if "engine, greedy" in line] == ["0", "8"]
+
+
+@pytest.mark.parametrize("more", [("--depth", "x"), ("--depth", "100", "-c", "50"), ("-m", "another")], ids=" ".join)
+def test_what_cannot_be_measured_is_refused(tiny_model: Path, more: tuple[str, ...]) -> None:
+    done = strata("bench", str(tiny_model), *SMALL, *more)
+    assert (done.status, done.text) == (2, "")
+
+
+def test_the_bare_loop_evaluates_what_the_engine_evaluates(tiny_model: Path) -> None:
+    engine = open_model(ModelOptions(str(tiny_model), context=64, threads=1), interrupt=Interrupt())
+    api, loop, timeline = engine._loaded.api, engine.bare(), engine.timeline()
+    prompt = list(range(65, 85))
+    timeline.prefill(prompt)
+    wanted = next(timeline.decode(Sampling(temperature=0))).id
+    for _ in range(2):
+        loop.stand_at(prompt[:12])
+        loop.evaluate(prompt[12:])
+        assert api.llama_memory_seq_pos_max(loop._memory, 0) == len(prompt) - 1
+        assert api.llama_sampler_sample(loop._greedy, loop._context, -1) == wanted
+    loop.close()
+    engine.close()
+
+
+def test_an_interrupt_stops_the_bare_loop(tiny_model: Path) -> None:
+    interrupt = Interrupt()
+    engine = open_model(ModelOptions(str(tiny_model), context=64, threads=1), interrupt=interrupt)
+    loop = engine.bare()
+    interrupt.set()
+    with pytest.raises(Interrupted):
+        loop.decode(65, 4)
+    loop.close()
+    engine.close()
