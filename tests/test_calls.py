@@ -196,6 +196,22 @@ def test_the_demo_model_calls_where_it_never_would(demo_model: Path, template: P
     assert name == "look" and valid(arguments)
 
 
+@pytest.mark.parametrize("logprobs", [True, None], ids=["with logprobs", "without"])
+def test_a_marker_that_is_one_token_is_written_as_one(demo_model: Path, tmp_path: Path, logprobs: bool | None) -> None:
+    """As a model that was taught the format would; its text in many tokens is what none has seen."""
+    special = tmp_path / "special.jinja"
+    source = (DATA / "tags.jinja").read_text()
+    special.write_text(source.replace("<call>", "<jupyter_start>").replace("</call>", "<jupyter_code>"))
+    done = asked(demo_model, special, "--debug", temperature=0, tool_choice=named("look"), logprobs=logprobs)
+    [(name, arguments)] = calls_of(done)
+    assert name == "look" and valid(arguments)
+    if logprobs:
+        tokens = [item["token"] for item in done.json["choices"][0]["logprobs"]["content"]]
+        assert "<jupyter_start>" in tokens and "<jupyter_code>" in tokens
+    usage = done.json["usage"]["completion_tokens"]
+    assert usage < 60
+
+
 def test_anthropics_demand_gives_a_tool_use(tiny_model: Path, template: Path) -> None:
     tools = [{"name": "look", "input_schema": SHORT}]
     for choice in (

@@ -46,8 +46,10 @@ class Lexicon:
         self.ends = [token for token in range(self.size) if vocabulary.ends(token)]
         texts = [vocabulary.spelling(token) for token in range(self.size)]
         self.marked = _marked(vocabulary, texts, markers.encode())
-        for token in self.marked:
-            texts[token] = vocabulary.data(token)
+        self.texts = {token: vocabulary.data(token) for token in self.marked}
+        for token, text in self.texts.items():
+            texts[token] = text
+        self.beginnings = {token: _beginnings(texts, token) for token in self.marked}
         self.blanks = [token for token, text in enumerate(texts) if text and not text.strip(_BLANK)]
         tokenize = ctypes.cast(api._lib.llama_tokenize, ctypes.c_void_p).value
         self.tokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
@@ -69,9 +71,17 @@ class Lexicon:
 
 
 def _marked(vocabulary: Vocabulary, texts: list[bytes | None], markers: bytes) -> list[int]:
-    """The special tokens that occur in a grammar's markers and end nothing."""
+    """The special tokens that occur in a grammar's markers and end nothing, the longest first."""
     special = (token for token, text in enumerate(texts) if text is None and not vocabulary.ends(token))
-    return [token for token in special if (data := vocabulary.data(token)) and data in markers]
+    found = [token for token in special if (data := vocabulary.data(token)) and data in markers]
+    return sorted(found, key=lambda token: -len(vocabulary.data(token)))
+
+
+def _beginnings(texts: list[bytes | None], marked: int) -> list[int]:
+    """The tokens with which a marker could be spelt that is one token."""
+    marker = texts[marked]
+    assert marker is not None
+    return [token for token, text in enumerate(texts) if text and len(text) < len(marker) and marker.startswith(text)]
 
 
 class LlamaConstraint:
@@ -146,12 +156,17 @@ class LlamaConstraint:
         if self._matcher.is_stopped():
             self._fail_on_error()
             return self._lexicon.ends[:1]
-        # Of a marker that is one token, what would follow as text are several.
-        whole = whole and not self._lexicon.marked
-        tokens: list[int] = self._matcher.compute_ff_tokens() if whole else []
+        if not whole:
+            return []
+        tokens: list[int] = self._forced_marker() if self._lexicon.marked else self._matcher.compute_ff_tokens()
         if tokens:
             self._matcher.consume_tokens(tokens)
         return tokens
+
+    def _forced_marker(self) -> list[int]:
+        """The one token of a marker that has to follow; its text would be other tokens, which no model is used to."""
+        coming = self._matcher.compute_ff_bytes()
+        return [token for token in self._lexicon.marked if coming.startswith(self._lexicon.texts[token])][:1]
 
     def restrict(self, logits: Any) -> None:
         """Set the logits of all tokens that may not follow to minus infinity; `logits` has the vocabulary's size."""
@@ -165,8 +180,17 @@ class LlamaConstraint:
             self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
             self._fail_on_error()
             bits = numpy.unpackbits(self._mask.view(numpy.uint8), count=len(logits), bitorder="little")
+            self._prefer_markers(bits)
             numpy.copyto(logits, -numpy.inf, where=bits == 0)
         logits[free] = kept
+
+    def _prefer_markers(self, bits: Any) -> None:
+        """Leave a marker that is one token no other spelling; where it has to follow, the mask names another only."""
+        if self._lexicon.marked and (forced := self._forced_marker()):
+            bits[:], bits[forced] = 0, 1
+        for marked, beginnings in self._lexicon.beginnings.items():
+            if bits[marked]:
+                bits[beginnings] = 0
 
     def take(self, token: int, data: bytes) -> None:
         """Go on after a token that was sampled; `data` is what it adds to the text."""

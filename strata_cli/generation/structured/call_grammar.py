@@ -29,7 +29,7 @@ from strata_cli.prompt.toolformat.shape import (
 
 _TERMINALS = r"""
 ws: WS?
-WS: /[ \t\r\n]{1,12}/
+WS: /[ \t\r\n]{1,6}/
 ID: /[A-Za-z0-9]{9}/
 INDEX: /[0-9]|[1-9][0-9]/
 WORD: /[A-Za-z]{1,12}/
@@ -127,7 +127,7 @@ class _Calls:
             # The prompt ends with the beginning of the marker.
             opening = opening.removeprefix(self._turn.start)
         first = self._call(opening)
-        parts = ["ws" if format.lead else "", _literal(format.section[0])]
+        parts = [f"{_quoted(format.lead)}?" if format.lead else "", _literal(format.section[0])]
         parts += ['ws "["'] if bracketed and not format.section[0].endswith("[") else []
         parts += ["ws"] if section or bracketed else []
         parts.append(first)
