@@ -25,13 +25,16 @@ _strata_words() {
 _strata_command() {
     commands=() options=()
     case $command in
-        strata) commands=(chat complete render bench completion man models) options=(--version -h --help) ;;
-        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools --session -m --model --think --no-think --template --template-kwargs --schema --schema-mode --grammar --no-schema-instruction -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --stats --debug -q --quiet --color -h --help) ;;
-        'strata complete') options=(-f --file --input --dialect -m --model -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --stats --debug -q --quiet --color -h --help) ;;
+        strata) commands=(chat complete render bench completion man cache models) options=(--version -h --help) ;;
+        'strata chat') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools --session -m --model --think --no-think --template --template-kwargs --schema --schema-mode --grammar --no-schema-instruction -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --no-cache --stats --debug -q --quiet --color -h --help) ;;
+        'strata complete') options=(-f --file --input --dialect -m --model -n --max-tokens --temp --top-k --top-p --min-p --seed --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --stop -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -o --output --format --logprobs --echo --raw --hide-thinking --no-cache --stats --debug -q --quiet --color -h --help) ;;
         'strata render') options=(--prefix --prefill --prefix-file --continue --continue-final -s --system -f --file --messages --input --dialect --tools -m --model --think --no-think --template --template-kwargs --schema --schema-mode --grammar --no-schema-instruction --bos --eos -o --output --format --debug -q --quiet --color -h --help) ;;
         'strata bench') options=(--depth --prompt-tokens --tokens --runs --against --format --debug -q --quiet -m --model -c --ctx-size -ngl --gpu-layers --n-cpu-moe -t --threads -b --batch-size --ubatch-size --flash-attn --cache-type-k --cache-type-v --device --lora -h --help) ;;
         'strata completion') options=(-h --help) ;;
         'strata man') options=(-h --help) ;;
+        'strata cache') commands=(info clear) options=(-h --help) ;;
+        'strata cache info') options=(--format -h --help) ;;
+        'strata cache clear') options=(-h --help) ;;
         'strata models') commands=(list path) options=(-h --help) ;;
         'strata models list') options=(--names -h --help) ;;
         'strata models path') options=(-h --help) ;;
@@ -79,6 +82,7 @@ _strata_option() {
         'strata bench --flash-attn') takes=choice choices=(auto on off) ;;
         'strata bench --cache-type-k' | 'strata bench --cache-type-v') takes=choice choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
         'strata bench --lora') takes=file ;;
+        'strata cache info --format') takes=choice choices=(text json) ;;
     esac
 }
 
@@ -91,7 +95,7 @@ _strata_argument() {
         'strata render '*) takes=nothing ;;
         'strata bench '0) takes=model ;;
         'strata completion '0) takes=choice choices=(bash zsh fish) ;;
-        'strata man '0) takes=choice choices=(chat complete render bench completion man models) ;;
+        'strata man '0) takes=choice choices=(chat complete render bench completion man cache models) ;;
         'strata models path '0) takes=model ;;
     esac
 }

@@ -19,6 +19,7 @@ COMMANDS = {
     "chat": "Answer a prompt or a conversation, from a beginning that you may give.",
     "complete": "Continue raw text, without a chat template.",
     "render": "Show the exact prompt of a request, its tokens and its accounting.",
+    "cache": "Say what the cache of evaluated prompts holds, or empty it.",
     "models": "List the models on this machine, or say where one is.",
     "bench": "Measure the speed of prefill and decode.",
     "completion": "Print the completion script of a shell.",

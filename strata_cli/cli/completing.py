@@ -37,7 +37,7 @@ def complete(
     asked, kept = Asked(request, shape_of(output.format, input.dialect, None)), Kept()
     check_shape(asked, output, kept)
     with asked.shape.errors(), listening(environment.interrupt), destination(environment, output.output) as stream:
-        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
+        engine = open_engine(environment, messages, model, device, quiet=output.quiet, cached=not output.no_cache)
         with contextlib.closing(engine):
             conversation = Conversation(environment, messages, engine, engine.timeline(), None, output.quiet)
             shown = None if output.echo else text.rpartition("\n")[2]

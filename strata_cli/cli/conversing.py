@@ -57,7 +57,7 @@ def converse(
     kept = Kept.read(session.session)
 
     def opened(model: ModelOptions) -> Conversation:
-        engine = open_engine(environment, messages, model, device, quiet=output.quiet)
+        engine = open_engine(environment, messages, model, device, quiet=output.quiet, cached=not output.no_cache)
         templates = templates_of(environment, template, engine.info)
         return Conversation(environment, messages, engine, engine.timeline(), templates, output.quiet)
 

@@ -27,18 +27,24 @@ def open_engine(
     *,
     vocab_only: bool = False,
     quiet: bool = False,
+    cached: bool = False,
 ) -> Engine:
-    """Find the model and open it, with a bar; notes say which model answers when none was named."""
+    """Find the model and open it, with a bar; notes say which model answers when none was named.
+
+    With `cached`, evaluated prompts are kept on disk.
+    """
     found = models.find(model.model, environment.variables, Path.cwd())
     if not model.model:
         messages.note(f"no model was named (-m); {found.name} answers")
     options = replace(engine_options(str(found.path), device), vocab_only=vocab_only)
 
     from strata_cli.engine import llama
+    from strata_cli.engine.cache import PromptCache, folder_of
 
+    cache = PromptCache(folder_of(environment.variables), messages.note) if cached else None
     bar = Bar(environment, "loading", shown=not quiet)
     try:
-        engine = llama.open_model(options, interrupt=environment.interrupt, progress=bar, log=messages.log)
+        engine = llama.open_model(options, interrupt=environment.interrupt, progress=bar, log=messages.log, cache=cache)
     finally:
         bar.close()
     for note in engine.info.notes:

@@ -300,6 +300,9 @@ class OutputOptions(Group):
     hide_thinking: Annotated[
         bool, option("--hide-thinking", panel=OUTPUT, help="In text, leave the reasoning out.")
     ] = False
+    no_cache: Annotated[
+        bool, option("--no-cache", panel=OUTPUT, help="Neither read nor keep evaluated prompts on disk.")
+    ] = False
     stats: Annotated[bool, option("--stats", panel=OUTPUT, help="Speeds and counts, on standard error.")] = False
     debug: DebugFlag = False
     quiet: QuietFlag = False

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from strata_cli.engine import Constraint, Grammar, ModelInfo, ModelOptions, Progress, Threads, Timeline
+from strata_cli.engine.cache import PromptCache, Shelf, identity
 from strata_cli.engine.llama import library, machine, offload
 from strata_cli.engine.llama.abort import Abort
 from strata_cli.engine.llama.crew import Crew, Readings, most_threads
@@ -42,8 +43,8 @@ _CPU_ONLY = (
 class LlamaEngine:
     """A model in llama.cpp."""
 
-    def __init__(self, loaded: Loaded, info: ModelInfo, interrupt: Interrupt) -> None:
-        self._loaded, self._interrupt = loaded, interrupt
+    def __init__(self, loaded: Loaded, info: ModelInfo, interrupt: Interrupt, shelf: Shelf | None = None) -> None:
+        self._loaded, self._interrupt, self._shelf = loaded, interrupt, shelf
         self._timelines: list[LlamaTimeline] = []
         self._spare = loaded.context
         self._lexicons: dict[str, Lexicon] = {}
@@ -67,7 +68,7 @@ class LlamaEngine:
         context, self._spare = self._spare or loaded.new_context(), None
         timeline = LlamaTimeline(
             loaded.api, context.handle, loaded.model, vocabulary, self.info.context, self._interrupt,
-            loaded.crew(context), context,
+            loaded.crew(context), self._shelf, context,
         )  # fmt: skip
         self._timelines.append(timeline)
         return timeline
@@ -210,8 +211,9 @@ def open_model(
     interrupt: Interrupt,
     progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
+    cache: PromptCache | None = None,
 ) -> LlamaEngine:
-    """Open the model of a GGUF file.
+    """Open the model of a GGUF file; what it evaluates is taken from the cache, and kept there.
 
     `progress` is called with thousandths of the file. `log` gets llama.cpp's lines; the log is the process's, so that
     the last opened model's listener gets all. Raises MODEL_NOT_FOUND, MODEL_NOT_GGUF, MODEL_INCOMPLETE,
@@ -228,7 +230,16 @@ def open_model(
     plan = None if options.vocab_only else _plan(files, options, devices)
     loaded, plan = _load(api, options, plan, devices, interrupt, progress, readings)
     info = _info(files, options, loaded.vocabulary, plan, devices)
-    return LlamaEngine(loaded, replace(info, load_seconds=perf_counter() - started), interrupt)
+    shelf = None if cache is None or plan is None else Shelf(cache, _identity(files, options))
+    return LlamaEngine(loaded, replace(info, load_seconds=perf_counter() - started), interrupt, shelf)
+
+
+def _identity(files: Sequence[GgufFile], options: ModelOptions) -> bytes:
+    """What the states of this model depend on: its files, llama.cpp, and how a state is laid out."""
+    paths = [os.path.realpath(path) for path in (*(file.path for file in files), *options.loras)]
+    found = [(path, (status := os.stat(path)).st_size, status.st_mtime_ns) for path in paths]
+    layout = (options.cache_type_k, options.cache_type_v, options.flash_attention)
+    return identity((library.INSTALLED_VERSION, *found, *layout))
 
 
 def _check(options: ModelOptions) -> None:

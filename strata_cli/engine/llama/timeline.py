@@ -6,12 +6,14 @@ from what llama.cpp says is left. `_ready` says whether the logits of its last t
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from strata_cli.engine import Choice, Constraint, Prefill, Progress, Sampling, Token
+from strata_cli.engine.cache import SLOW, Shelf
 from strata_cli.engine.llama.crew import Crew
 from strata_cli.engine.llama.library import LOG
 from strata_cli.engine.llama.sampler import Chain
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 _SEQUENCE = 0
 _ABORTED = 2
+_WORTH = 63
+"""Tokens that are evaluated as fast as a file is read."""
+
 _FAILURES = {
     1: "no room was found in the KV cache",
     -1: "the batch was refused",
@@ -44,11 +49,13 @@ class LlamaTimeline:
         limit: int,
         interrupt: Interrupt,
         crew: Crew,
+        shelf: Shelf | None,
         keepalive: object,
     ) -> None:
         self._api, self._context, self._vocabulary = api, context, vocabulary
         self._limit, self._interrupt, self._keepalive = limit, interrupt, keepalive
-        self.crew = crew
+        self.crew, self._shelf = crew, shelf
+        self._slow = False
         self._memory = api.llama_get_memory(context)
         self._window: int = api.llama_model_n_swa(model)
         self._forgets = not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model))
@@ -71,8 +78,11 @@ class LlamaTimeline:
         tokens = list(tokens)
         self._check(tokens)
         self.crew.begin()
+        self._take_from_shelf(tokens)
         reused = self._keep(tokens)
+        between = perf_counter()
         self._evaluate(tokens[reused:], progress)
+        self._slow |= perf_counter() - between > SLOW
         return Prefill(len(tokens), reused, perf_counter() - started)
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
@@ -92,6 +102,8 @@ class LlamaTimeline:
         """Free the context; closing twice is harmless."""
         if self._context:
             self._turn += 1
+            if self._slow and not self._interrupt:
+                self._put_on_shelf()
             self._api.llama_free(self._context)
             self._context = 0
 
@@ -123,6 +135,35 @@ class LlamaTimeline:
                 return common
             common -= 1
         return self._cut(common)
+
+    def _take_from_shelf(self, tokens: list[int]) -> None:
+        """Hold what another process evaluated of these tokens, where that is more than is held."""
+        if self._shelf is None:
+            return
+        least = _common(self._held, tokens) + _WORTH
+        # A state that cannot go back is of use only where all of it is wanted.
+        found = self._shelf.find(tokens, more_than=least, whole=not self._forgets) if len(tokens) > least else None
+        state = None if found is None else self._shelf.load(found)
+        if found is None or state is None:
+            return
+        self._clear()
+        data = (ctypes.c_uint8 * len(state)).from_buffer(state)
+        if self._api.llama_state_seq_set_data(self._context, data, len(state), _SEQUENCE):
+            self._held = found.tokens
+            self._settle()
+        else:
+            self._clear()
+
+    def _put_on_shelf(self) -> None:
+        """Keep what is held for other processes."""
+        size = self._api.llama_state_seq_get_size(self._context, _SEQUENCE)
+        if self._shelf is None or not 0 < size <= self._shelf.limit:
+            return
+        with contextlib.suppress(MemoryError):
+            data = (ctypes.c_uint8 * size)()
+            written = self._api.llama_state_seq_get_data(self._context, data, size, _SEQUENCE)
+            if written:
+                self._shelf.keep(self._held, memoryview(data).cast("B")[:written])
 
     def _cut(self, length: int) -> int:
         """Forget what comes after `length` tokens, or everything where a part cannot be forgotten; what is left."""
