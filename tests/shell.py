@@ -47,7 +47,7 @@ def strata(*args: str, stdin: bytes | str | None = None, terminal: bool = False,
             stdin_terminal=False,
             stdout=Stream(out.fileno(), interrupt, terminal=terminal),
             stderr=Stream(err.fileno(), interrupt, terminal=terminal),
-            variables={"HOME": "/nonexistent", "TERM": "xterm", **variables},
+            variables={"HOME": "/nonexistent", "XDG_CACHE_HOME": "/dev/null", "TERM": "xterm", **variables},
             interrupt=interrupt,
         )
         status = run(list(args), environment)

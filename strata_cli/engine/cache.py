@@ -39,7 +39,7 @@ def folder_of(variables: Mapping[str, str]) -> Path:
 
 
 def identity(parts: Sequence[object]) -> bytes:
-    """What a state depends on beside its tokens, as 32 bytes: other models', builds' and settings' states are foreign."""
+    """What a state depends on beside its tokens, as 32 bytes; what another model or build made is foreign."""
     return _hash(repr((sys.byteorder, *parts)).encode())
 
 

@@ -27,7 +27,11 @@ _VARIABLES = (
     ("NO_COLOR", "Anything: no colour, unless --color asks for it.", "--color"),
     ("FORCE_COLOR", "Anything but 0: colour also where no terminal is.", "--color"),
     ("HF_HUB_CACHE, HF_HOME", "Where the Hugging Face tools keep the models that they downloaded.", "MODEL"),
-    ("XDG_CACHE_HOME", "The folder above huggingface/hub, where neither of the two is set; ~/.cache.", "MODEL"),
+    (
+        "XDG_CACHE_HOME",
+        "The folder above strata/prompts, and above huggingface/hub without these two; ~/.cache.",
+        "MODEL",
+    ),
     ("XDG_CONFIG_HOME", "The folder above strata/config.toml; ~/.config.", "--format"),
 )
 
