@@ -225,6 +225,14 @@ def test_anthropics_demand_gives_a_tool_use(tiny_model: Path, template: Path) ->
         assert done.json["stop_reason"] == "tool_use"
 
 
+def test_a_tool_that_anthropic_names_is_used_once(tiny_model: Path, template: Path) -> None:
+    tools = [{"name": "look", "input_schema": SHORT}]
+    for seed in range(3):
+        done = asked(tiny_model, template, tools=tools, tool_choice={"type": "tool", "name": "look"}, seed=seed)
+        assert done.status == 0, (done.err, done.out)
+        assert [block["type"] for block in done.json["content"]].count("tool_use") == 1
+
+
 def test_a_stream_brings_the_call_too(tiny_model: Path, template: Path) -> None:
     done = asked(tiny_model, template, "--format", "jsonl", tool_choice=named("go"))
     assert done.status == 0, done.err

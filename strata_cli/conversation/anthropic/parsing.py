@@ -316,7 +316,7 @@ def _choice(fields: Fields, notes: _Notes) -> ToolChoice | None:
         case "any":
             return ToolChoice(several=several)
         case "tool":
-            return ToolChoice((read.one_of(choice, "name", str, where),), several)
+            return ToolChoice((read.one_of(choice, "name", str, where),), several=False)
         case kind:
             raise invalid("tool_choice.type", f"is {read.shown(kind)}; it must be 'auto', 'any', 'tool' or 'none'")
 
