@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from strata_cli.errors import OUTPUT_FAILED, Interrupted, StrataError
@@ -92,18 +91,25 @@ class Stream:
         self.write(text.encode("utf-8", "replace"))
 
 
-@dataclass(slots=True)
 class Environment:
     """Streams, variables, clock and interrupt of this process, or of a test."""
 
-    stdin: int | None
-    stdin_terminal: bool
-    stdout: Stream
-    stderr: Stream
-    variables: Mapping[str, str]
-    interrupt: Interrupt = field(default_factory=Interrupt)
-    clock: Callable[[], float] = time.monotonic
-    wall_clock: Callable[[], float] = time.time
+    def __init__(
+        self,
+        stdin: int | None,
+        stdin_terminal: bool,
+        stdout: Stream,
+        stderr: Stream,
+        variables: Mapping[str, str],
+        interrupt: Interrupt | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.stdin, self.stdin_terminal = stdin, stdin_terminal
+        self.stdout, self.stderr = stdout, stderr
+        self.variables = variables
+        self.interrupt = Interrupt() if interrupt is None else interrupt
+        self.clock, self.wall_clock = clock, wall_clock
 
     @property
     def debug(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from strata_cli.cli import input as incoming
@@ -107,6 +106,8 @@ def _opened(
         source = incoming.read_text_file(template.template)
         yield Templates({"default": source}, texts.bos or "", texts.eos or "", environment), None
         return
+    from dataclasses import replace
+
     from strata_cli.cli.opening import open_engine
 
     engine = open_engine(environment, messages, model, DeviceOptions(), vocab_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strata_cli.cli.input import read_text_file
@@ -50,6 +49,8 @@ def with_structure(request: Request, asked: Structure | None, options: Structure
         structure = asked
     if structure is None:
         return request
+    from dataclasses import replace
+
     structure = replace(
         structure,
         constrained=structure.constrained if options.schema_mode is None else options.schema_mode == "constrain",

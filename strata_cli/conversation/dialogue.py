@@ -63,7 +63,7 @@ class Dialogue:
         else:
             last = self.messages[-1]
             kept = last.reasoning if reasoning is None else reasoning
-            messages = (*self.messages[:-1], replace(last, content=text, reasoning=kept))
+            messages = (*self.messages[:-1], last._replace(content=text, reasoning=kept))
         return Dialogue(messages, unfinished or draft is not None, draft)
 
     def opened(self) -> Dialogue:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -13,15 +12,13 @@ JsonObject: TypeAlias = Mapping[str, Json]
 NOTHING: JsonObject = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(NamedTuple):
     """A piece of text in a message made of parts."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImagePart:
+class ImagePart(NamedTuple):
     """An image in a message made of parts, by its URL (often a data: URL)."""
 
     url: str
@@ -38,8 +35,7 @@ class ToolCall(NamedTuple):
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One turn. `content` None means that there was none; `extra` holds fields that only a template may know."""
 
     role: str
@@ -48,7 +44,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
-    extra: JsonObject = field(default_factory=lambda: NOTHING)
+    extra: JsonObject = NOTHING
 
 
 class Tool(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.incoming import decode, load_json
@@ -42,7 +41,7 @@ def load(data: bytes, source: str) -> Dialogue:
 
 
 def _without_mark(message: Message) -> Message:
-    return replace(message, extra={key: value for key, value in message.extra.items() if key != UNFINISHED})
+    return message._replace(extra={key: value for key, value in message.extra.items() if key != UNFINISHED})
 
 
 def message_value(message: Message) -> dict[str, Json]:

@@ -86,8 +86,8 @@ class PromptCache:
                 best = Found(entry.path, held.tolist(), common)
         return best
 
-    def load(self, found: Found) -> bytearray | None:
-        """The state in a file; None, and a note, for one that is damaged, which is removed."""
+    def load(self, found: Found) -> memoryview | None:
+        """The state in a file, as writable memory; None, and a note, for a damaged one, which is removed."""
         try:
             data = bytearray(found.path.stat().st_size)
             with found.path.open("rb") as file:
@@ -96,22 +96,27 @@ class PromptCache:
         except (OSError, MemoryError):
             return None
         if state is None:
-            self._note(f"the cached prompt {found.path} is damaged; it is removed, and the prompt evaluated")
-            self._remove(found.path)
+            self.refuse(found.path)
             return None
         with contextlib.suppress(OSError):
             os.utime(found.path)
-        return bytearray(state)
+        return state
+
+    def refuse(self, path: Path) -> None:
+        """Remove a file that is of no use to anybody."""
+        self._note(f"the cached prompt {path} is damaged; it is removed, and the prompt evaluated")
+        self._remove(path)
 
     def _tokens(self, path: Path, key: bytes) -> array[int] | None:
         """A file's tokens, None for a foreign file."""
         try:
             with path.open("rb") as file:
                 head = file.read(_HEAD.size)
-                if len(head) < _HEAD.size:
+                if len(head) < _HEAD.size or head[: len(_MAGIC)] != _MAGIC:
+                    self.refuse(path)
                     return None
-                magic, whose, count, _, _ = _HEAD.unpack(head)
-                if magic != _MAGIC or whose != key or count > path.stat().st_size:
+                _, whose, count, _, _ = _HEAD.unpack(head)
+                if whose != key or count > path.stat().st_size:
                     return None
                 tokens = array("i", b"")
                 data = file.read(count * tokens.itemsize)
@@ -143,7 +148,7 @@ class PromptCache:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"{_hash(key + tokens).hex()}{_SUFFIX}"
         fresh = self._folder / f"{os.getpid()}-{os.urandom(6).hex()}{_FRESH}"
-        head = _HEAD.pack(_MAGIC, key, len(tokens) // array("i").itemsize, len(state), _hash(key, tokens, state))
+        head = _HEAD.pack(_MAGIC, key, len(tokens) // array("i").itemsize, len(state), _sum(key, tokens, state))
         try:
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb", buffering=0) as file:
@@ -215,8 +220,11 @@ class Shelf:
     def find(self, tokens: Sequence[int], *, more_than: int, whole: bool) -> Found | None:
         return self._cache.find(self._key, tokens, more_than=more_than, whole=whole)
 
-    def load(self, found: Found) -> bytearray | None:
+    def load(self, found: Found) -> memoryview | None:
         return self._cache.load(found)
+
+    def refuse(self, found: Found) -> None:
+        self._cache.refuse(found.path)
 
     def keep(self, tokens: Sequence[int], state: memoryview) -> None:
         self._cache.keep(self._key, tokens, state)
@@ -229,6 +237,11 @@ def _hash(*pieces: bytes | bytearray | memoryview) -> bytes:
     return digest.digest()
 
 
+def _sum(key: bytes, tokens: bytes | memoryview, state: bytes | bytearray | memoryview) -> bytes:
+    """The checksum of a file, the lengths of its parts included."""
+    return _hash(key, struct.pack("<QQ", len(tokens), len(state)), tokens, state)
+
+
 def _state(data: memoryview) -> memoryview | None:
     """The state in a file's bytes, None where they are not what was written."""
     if len(data) < _HEAD.size:
@@ -238,7 +251,7 @@ def _state(data: memoryview) -> memoryview | None:
     if magic != _MAGIC or middle + size != len(data):
         return None
     tokens, state = data[_HEAD.size : middle], data[middle:]
-    return state if _hash(key, tokens, state) == checksum else None
+    return state if _sum(key, tokens, state) == checksum else None
 
 
 def _common(one: array[int], other: array[int]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from strata_cli import errors
@@ -340,7 +339,7 @@ def _developer_as_system(reader: Reader, draft: _Draft) -> None:
     start: Where = "alone at the start" if lead == 1 else "beside others at the start"
     for position, item in enumerate(draft.placed):
         if item.message.role == "developer" and not reader.developer(start if position < lead else "later"):
-            draft.placed[position] = Placed(replace(item.message, role="system"), item.index)
+            draft.placed[position] = Placed(item.message._replace(role="system"), item.index)
             draft.note(f"messages[{item.index}]: the developer message is passed as a system message")
 
 
@@ -353,7 +352,7 @@ def _join_leading_systems(draft: _Draft) -> None:
     first, *others = draft.placed[:count]
     message = first.message
     for other in others:
-        message = replace(message, content=_joined(message.content, other.message.content))
+        message = message._replace(content=_joined(message.content, other.message.content))
     draft.placed[:count] = [Placed(message, first.index)]
     draft.note(f"messages[{first.index}] to [{others[-1].index}]: the system messages are joined")
 
@@ -374,7 +373,7 @@ def _move_systems(reader: Reader, draft: _Draft) -> None:
             content = item.message.content
             for system in reversed(waiting):
                 content = _joined(system.message.content, content)
-            kept.append(Placed(replace(item.message, content=content), item.index))
+            kept.append(Placed(item.message._replace(content=content), item.index))
             waiting.clear()
         else:
             kept.append(item)
@@ -415,7 +414,7 @@ def _content(reader: Reader, item: Placed, draft: _Draft) -> Message:
     """Content as text where it is text only; as parts with a place for each where it holds images."""
     message, where = item.message, f"messages[{item.index}]"
     if message.content is None:
-        return replace(message, content="")
+        return message._replace(content="")
     if isinstance(message.content, str):
         if reader.only_parts(message.role):
             draft.note("the template reads content in parts only; text is passed as one part")
@@ -424,7 +423,7 @@ def _content(reader: Reader, item: Placed, draft: _Draft) -> Message:
         if reader.only_parts(message.role):
             return message
         draft.note(f"{where}: the parts of the text are joined")
-        return replace(message, content="".join(part.text for part in message.content if isinstance(part, TextPart)))
+        return message._replace(content="".join(part.text for part in message.content if isinstance(part, TextPart)))
     form = reader.image_form(message.role)
     if form is None:
         raise StrataError(
@@ -445,17 +444,17 @@ def _adapt_calls(reader: Reader, draft: _Draft) -> None:
 
 def _message_with_calls(message: Message, calls: Calls, draft: _Draft) -> Message:
     if message.tool_call_id is not None or (message.role == "tool" and calls.short_ids):
-        message = replace(message, tool_call_id=_id(message.tool_call_id, calls, draft))
+        message = message._replace(tool_call_id=_id(message.tool_call_id, calls, draft))
     if not message.tool_calls:
         return message
     tool_calls = tuple(
         call._replace(arguments=_arguments(call.arguments, calls, draft), id=_id(call.id, calls, draft))
         for call in message.tool_calls
     )
-    message = replace(message, tool_calls=tool_calls)
+    message = message._replace(tool_calls=tool_calls)
     if calls.null_content and message.content == "":
         draft.note("empty content beside tool calls is passed as null")
-        message = replace(message, content=None)
+        message = message._replace(content=None)
     return message
 
 

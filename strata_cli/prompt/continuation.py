@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from strata_cli import errors
@@ -45,7 +44,7 @@ def cut(scene: Scene, final: Message) -> Cut:
 
     Raises TEMPLATE_REWRITES_MESSAGE where the cut cannot be verified and NO_PLACE_FOR_REASONING.
     """
-    plain = replace(final, reasoning=None)
+    plain = final._replace(reasoning=None)
     if final.reasoning and final.reasoning.strip():
         said = _Said(final.reasoning, plain, inside=not _has_content(final))
         place = _place_for_reasoning(scene, said)
@@ -80,7 +79,7 @@ def _inline(message: Message) -> _Said | None:
         rest = (TextPart(found.text), *others) if found.text else others
     if found is None:
         return None
-    message = replace(message, content=rest)
+    message = message._replace(content=rest)
     return _Said(found.reasoning, message, inside=not found.closed)
 
 
@@ -116,7 +115,7 @@ def _place_for_reasoning(scene: Scene, said: _Said) -> Cut | None:
 
 def _rendered_place(scene: Scene) -> tuple[Header, str] | None:
     """What the template writes before and after reasoning in this place; None where it does not render it first."""
-    final = replace(scene.turn, content=scene.mark, reasoning=scene.reasoning_mark)
+    final = scene.turn._replace(content=scene.mark, reasoning=scene.reasoning_mark)
     try:
         text = scene.render(final)
     except StrataError as error:
@@ -135,7 +134,7 @@ def _inside_rendered(scene: Scene, said: _Said, before: Header, family: Family) 
     """The template's rendering, cut at the end of the reasoning."""
 
     def final(reasoning: str) -> Message:
-        return replace(scene.turn, content=scene.mark, reasoning=reasoning)
+        return scene.turn._replace(content=scene.mark, reasoning=reasoning)
 
     mark = scene.reasoning_mark
     lead = scene.before(final(mark), mark)
@@ -149,9 +148,9 @@ def _inside_rendered(scene: Scene, said: _Said, before: Header, family: Family) 
 
 def _rendered_reasoning(scene: Scene, said: _Said, before: Header, between: str) -> Cut:
     """The template's rendering of reasoning and text, cut at the end of the text."""
-    bare = replace(said.message, content=scene.mark, reasoning=scene.reasoning_mark)
+    bare = said.message._replace(content=scene.mark, reasoning=scene.reasoning_mark)
     lead = scene.before(bare, scene.reasoning_mark)
-    full = replace(said.message, content=scene.mark, reasoning=said.reasoning)
+    full = said.message._replace(content=scene.mark, reasoning=said.reasoning)
     rendered = _after(scene, lead, scene.before(full, scene.mark))
     if not rendered.endswith(between):
         raise scene.rewritten("rewrites its reasoning")
@@ -163,7 +162,7 @@ def _rendered_reasoning(scene: Scene, said: _Said, before: Header, between: str)
     notes = _trim_notes(scene, said.reasoning, reasoning)
     if said.silent:
         return Cut(text, start, tuple(spans), None, notes)
-    body, more = _text_of(scene, replace(said.message, reasoning=said.reasoning))
+    body, more = _text_of(scene, said.message._replace(reasoning=said.reasoning))
     return Cut(text + body, start, (*spans, (len(text), len(text + body))), None, (*notes, *more))
 
 
@@ -220,14 +219,14 @@ def _cut_text(scene: Scene, message: Message) -> Cut:
 def _text_of(scene: Scene, message: Message) -> tuple[str, tuple[str, ...]]:
     """The message's text as the template prints it after the header, verified, and notes on what was trimmed."""
     mark = scene.mark
-    lead = scene.before(replace(message, content=mark), mark)
-    body = _after(scene, lead, scene.before(replace(message, content=_ended(message.content, mark)), mark))
+    lead = scene.before(message._replace(content=mark), mark)
+    body = _after(scene, lead, scene.before(message._replace(content=_ended(message.content, mark)), mark))
     if isinstance(message.content, str):
         said = message.content
     else:
         last = message.content[-1] if message.content else None
         said = last.text if isinstance(last, TextPart) else ""
-    body = _trimmed(scene, said, body, lambda blank: replace(message, content=mark + blank))
+    body = _trimmed(scene, said, body, lambda blank: message._replace(content=mark + blank))
     if isinstance(message.content, str):
         _verify(scene, body, message.content)
         return body, _trim_notes(scene, message.content, body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from strata_cli import errors
@@ -20,7 +19,7 @@ class Scene:
         self.reader = reader
         self.history = history
         self.index = index
-        self.turn = Message("assistant") if final is None else replace(final, content=None, reasoning=None)
+        self.turn = Message("assistant") if final is None else final._replace(content=None, reasoning=None)
         said = texts_of((*history.messages, *(() if final is None else (final,))))
         self.mark = unused(CONTINUE_MARK, said)
         self.reasoning_mark = unused("REASONING_MARK", [*said, reader.template.source])
@@ -75,7 +74,7 @@ class Header(NamedTuple):
 
 def bare_header(scene: Scene) -> Header:
     """The header as the template writes it, read from an assistant turn whose content is a mark."""
-    bare = replace(scene.turn, content=scene.mark)
+    bare = scene.turn._replace(content=scene.mark)
     return on_history(scene, bare, scene.before(bare, scene.mark))
 
 

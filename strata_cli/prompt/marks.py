@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from strata_cli import errors
@@ -213,7 +212,7 @@ def _marked(message: Message, start: str, end: str) -> Message:
         if not body:
             return message
         lead = len(content) - len(content.lstrip())
-        return replace(message, content=f"{content[:lead]}{start}{body}{end}{content[lead + len(body) :]}")
+        return message._replace(content=f"{content[:lead]}{start}{body}{end}{content[lead + len(body) :]}")
     parts: list[Part] = list(content or ())
     texts = [index for index, part in enumerate(parts) if isinstance(part, TextPart) and part.text.strip()]
     if not texts or texts[-1] != len(parts) - 1:
@@ -222,7 +221,7 @@ def _marked(message: Message, start: str, end: str) -> Message:
         text = parts[index].text  # type: ignore[union-attr]
         lead, body = len(text) - len(text.lstrip()), text.strip()
         parts[index] = TextPart(f"{text[:lead]}{head}{body}{foot}{text[lead + len(body) :]}")
-    return replace(message, content=tuple(parts))
+    return message._replace(content=tuple(parts))
 
 
 def _ended(message: Message, mark: str) -> Message:
@@ -231,8 +230,8 @@ def _ended(message: Message, mark: str) -> Message:
     if marked is not message or message.tool_calls or message.content is None:
         return marked
     if isinstance(message.content, str):
-        return replace(message, content=mark + message.content)
-    return replace(message, content=(*message.content, TextPart(mark)))
+        return message._replace(content=mark + message.content)
+    return message._replace(content=(*message.content, TextPart(mark)))
 
 
 def _past_blank(message: Message, text: str, position: int) -> int:

@@ -230,15 +230,15 @@ def open_model(
     plan = None if options.vocab_only else _plan(files, options, devices)
     loaded, plan = _load(api, options, plan, devices, interrupt, progress, readings)
     info = _info(files, options, loaded.vocabulary, plan, devices)
-    shelf = None if cache is None or plan is None else Shelf(cache, _identity(files, options))
+    shelf = None if cache is None or plan is None else Shelf(cache, _identity(files, options, plan))
     return LlamaEngine(loaded, replace(info, load_seconds=perf_counter() - started), interrupt, shelf)
 
 
-def _identity(files: Sequence[GgufFile], options: ModelOptions) -> bytes:
+def _identity(files: Sequence[GgufFile], options: ModelOptions, plan: offload.Plan) -> bytes:
     """What the states of this model depend on: its files, llama.cpp, and how a state is laid out."""
     paths = [os.path.realpath(path) for path in (*(file.path for file in files), *options.loras)]
     found = [(path, (status := os.stat(path)).st_size, status.st_mtime_ns) for path in paths]
-    layout = (options.cache_type_k, options.cache_type_v, options.flash_attention)
+    layout = (options.cache_type_k, options.cache_type_v, options.flash_attention, plan.layers)
     return identity((library.INSTALLED_VERSION, *found, *layout))
 
 

@@ -6,7 +6,6 @@ from what llama.cpp says is left. `_ready` says whether the logits of its last t
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
@@ -56,6 +55,7 @@ class LlamaTimeline:
         self._limit, self._interrupt, self._keepalive = limit, interrupt, keepalive
         self.crew, self._shelf = crew, shelf
         self._slow = False
+        self._kept: tuple[list[int], memoryview] | None = None
         self._memory = api.llama_get_memory(context)
         self._window: int = api.llama_model_n_swa(model)
         self._forgets = not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model))
@@ -82,7 +82,10 @@ class LlamaTimeline:
         reused = self._keep(tokens)
         between = perf_counter()
         self._evaluate(tokens[reused:], progress)
-        self._slow |= perf_counter() - between > SLOW
+        if self._shelf is not None and perf_counter() - between > SLOW:
+            self._slow = True
+            # What comes later cannot be cut off again.
+            self._kept = self._snapshot() if self._window or not self._forgets else None
         return Prefill(len(tokens), reused, perf_counter() - started)
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
@@ -141,8 +144,9 @@ class LlamaTimeline:
         if self._shelf is None:
             return
         least = _common(self._held, tokens) + _WORTH
-        # A state that cannot go back is of use only where all of it is wanted.
-        found = self._shelf.find(tokens, more_than=least, whole=not self._forgets) if len(tokens) > least else None
+        # A state that cannot go back is of use only where all of it is wanted; of a window, only its end was saved.
+        whole = bool(self._window) or not self._forgets
+        found = self._shelf.find(tokens, more_than=least, whole=whole) if len(tokens) > least else None
         state = None if found is None else self._shelf.load(found)
         if found is None or state is None:
             return
@@ -152,18 +156,26 @@ class LlamaTimeline:
             self._held = found.tokens
             self._settle()
         else:
+            self._shelf.refuse(found)
             self._clear()
 
     def _put_on_shelf(self) -> None:
-        """Keep what is held for other processes."""
+        """Keep what is held for other processes, the answer included: a longer conversation begins with it."""
+        kept = self._kept or self._snapshot()
+        if self._shelf is not None and kept is not None:
+            self._shelf.keep(*kept)
+
+    def _snapshot(self) -> tuple[list[int], memoryview] | None:
+        """The tokens that are held and their state, None where that is more than the cache takes."""
         size = self._api.llama_state_seq_get_size(self._context, _SEQUENCE)
         if self._shelf is None or not 0 < size <= self._shelf.limit:
-            return
-        with contextlib.suppress(MemoryError):
+            return None
+        try:
             data = (ctypes.c_uint8 * size)()
-            written = self._api.llama_state_seq_get_data(self._context, data, size, _SEQUENCE)
-            if written:
-                self._shelf.keep(self._held, memoryview(data).cast("B")[:written])
+        except MemoryError:
+            return None
+        written = self._api.llama_state_seq_get_data(self._context, data, size, _SEQUENCE)
+        return (list(self._held), memoryview(data).cast("B")[:written]) if written else None
 
     def _cut(self, length: int) -> int:
         """Forget what comes after `length` tokens, or everything where a part cannot be forgotten; what is left."""

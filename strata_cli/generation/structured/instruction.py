@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from strata_cli.conversation.messages import Message, Part, TextPart
 from strata_cli.conversation.request import Request
@@ -47,7 +46,7 @@ def _with(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
     if not leading:
         return (Message("system", words), *messages)
     last = messages[leading - 1]
-    return (*messages[: leading - 1], replace(last, content=_appended(last, words)), *messages[leading:])
+    return (*messages[: leading - 1], last._replace(content=_appended(last, words)), *messages[leading:])
 
 
 def _appended(message: Message, words: str) -> str | tuple[Part, ...]:
