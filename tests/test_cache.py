@@ -175,10 +175,10 @@ class TestFolder:
             writer.communicate()
             found = cache.find(b"k" * 32, [1, 2])
             assert found is None or cache.load(found) == b"x" * 30_000_000
-        for left in folder.glob("*.fresh"):
+        for left in folder.glob(".strata.*"):
             os.utime(left, (1, 1))
         cache.keep(KEY, TOKENS, b"state")
-        assert not list(folder.glob("*.fresh"))
+        assert not list(folder.glob(".strata.*"))
 
     def test_two_writers_and_a_reader(self, cache: PromptCache, folder: Path) -> None:
         code = (

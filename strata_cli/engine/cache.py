@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from strata_cli.store.files import appearing, cache_home, unfinished
+
 LIMIT = 2_000_000_000
 """Bytes that all files together may take."""
 
@@ -27,15 +29,14 @@ SLOW = 1.0
 _MAGIC = b"strata prompt 1\n"
 _HEAD = struct.Struct("<16s32sQQ32s")
 _DIGEST = 32
-_SUFFIX, _FRESH = ".prompt", ".fresh"
+_SUFFIX, _MARK = ".prompt", "prompt-"
 _ABANDONED = 3600.0
 """Seconds after which a file that never became whole has no writer any more."""
 
 
 def folder_of(variables: Mapping[str, str]) -> Path:
     """The folder of the cache: strata/prompts in the XDG cache folder."""
-    above = variables.get("XDG_CACHE_HOME") or Path(variables.get("HOME") or os.path.expanduser("~")) / ".cache"
-    return Path(above) / "strata" / "prompts"
+    return cache_home(variables) / "strata" / "prompts"
 
 
 def identity(parts: Sequence[object]) -> bytes:
@@ -79,7 +80,7 @@ class PromptCache:
             held = self._tokens(entry.path, key)
             if held is None:
                 continue
-            common = _common(held, wanted)
+            common = common_length(held, wanted)
             if whole and common < len(held):
                 continue
             if common > (best.common if best is not None else more_than):
@@ -146,23 +147,16 @@ class PromptCache:
 
     def _write(self, key: bytes, tokens: bytes, state: bytearray | memoryview) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / f"{_hash(key + tokens).hex()}{_SUFFIX}"
-        fresh = self._folder / f"{os.getpid()}-{os.urandom(6).hex()}{_FRESH}"
+        path = self._folder / f"{_hash(key, tokens).hex()}{_SUFFIX}"
         head = _HEAD.pack(_MAGIC, key, len(tokens) // array("i").itemsize, len(state), _sum(key, tokens, state))
-        try:
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb", buffering=0) as file:
-                for piece in (head, tokens, state):
-                    rest = memoryview(piece)
-                    while rest:
-                        rest = rest[file.write(rest) :]
-            os.replace(fresh, path)
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink()
+        with appearing(path, 0o600, _MARK, durable=False) as descriptor:
+            for piece in (head, tokens, state):
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
 
     def _trim(self) -> None:
-        for fresh in self._folder.glob(f"*{_FRESH}"):
+        for fresh in unfinished(self._folder, _MARK):
             with contextlib.suppress(OSError):
                 if time.time() - fresh.stat().st_mtime > _ABANDONED:
                     fresh.unlink()
@@ -192,7 +186,7 @@ class PromptCache:
         entries = list(self.entries())
         for entry in entries:
             self._remove(entry.path)
-        for fresh in self._folder.glob(f"*{_FRESH}"):
+        for fresh in unfinished(self._folder, _MARK):
             self._remove(fresh)
         return len(entries), sum(entry.bytes for entry in entries)
 
@@ -254,7 +248,7 @@ def _state(data: memoryview) -> memoryview | None:
     return state if _sum(key, tokens, state) == checksum else None
 
 
-def _common(one: array[int], other: array[int]) -> int:
+def common_length(one: Sequence[int], other: Sequence[int]) -> int:
     """How many numbers the two begin with alike."""
     low, high = 0, min(len(one), len(other))
     while low < high:

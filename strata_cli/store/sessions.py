@@ -17,7 +17,7 @@ from os.path import expanduser, realpath
 from pathlib import Path
 
 from strata_cli.errors import OUTPUT_FAILED, SESSION_INVALID, StrataError
-from strata_cli.store.files import replacing
+from strata_cli.store.files import replacing, unfinished
 
 MARK = "session."
 """In the names of files that are not whole yet."""
@@ -97,7 +97,7 @@ class SessionFile:
         """Remove what killed processes left half written: while the lock is held, nobody writes."""
         if not self._swept:
             self._swept = True
-            for left in self.place.parent.glob(f".strata.{MARK}*"):
+            for left in unfinished(self.place.parent, MARK):
                 left.unlink(missing_ok=True)
 
     def _foreign(self) -> bool:

@@ -45,11 +45,10 @@ class Lexicon:
         self.size = vocabulary.size
         self.ends = [token for token in range(self.size) if vocabulary.ends(token)]
         texts = [vocabulary.spelling(token) for token in range(self.size)]
-        self.marked = _marked(vocabulary, texts, markers.encode())
-        self.texts = {token: vocabulary.data(token) for token in self.marked}
-        for token, text in self.texts.items():
+        self.marked = {token: vocabulary.data(token) for token in _marked(vocabulary, texts, markers.encode())}
+        for token, text in self.marked.items():
             texts[token] = text
-        self.beginnings = {token: _beginnings(texts, token) for token in self.marked}
+        self.beginnings = {token: _beginnings(texts, text) for token, text in self.marked.items()}
         self.blanks = [token for token, text in enumerate(texts) if text and not text.strip(_BLANK)]
         tokenize = ctypes.cast(api._lib.llama_tokenize, ctypes.c_void_p).value
         self.tokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
@@ -77,10 +76,8 @@ def _marked(vocabulary: Vocabulary, texts: list[bytes | None], markers: bytes) -
     return sorted(found, key=lambda token: -len(vocabulary.data(token)))
 
 
-def _beginnings(texts: list[bytes | None], marked: int) -> list[int]:
+def _beginnings(texts: list[bytes | None], marker: bytes) -> list[int]:
     """The tokens with which a marker could be spelt that is one token."""
-    marker = texts[marked]
-    assert marker is not None
     return [token for token, text in enumerate(texts) if text and len(text) < len(marker) and marker.startswith(text)]
 
 
@@ -166,7 +163,7 @@ class LlamaConstraint:
     def _forced_marker(self) -> list[int]:
         """The one token of a marker that has to follow; its text would be other tokens, which no model is used to."""
         coming = self._matcher.compute_ff_bytes()
-        return [token for token in self._lexicon.marked if coming.startswith(self._lexicon.texts[token])][:1]
+        return [token for token, text in self._lexicon.marked.items() if coming.startswith(text)][:1]
 
     def restrict(self, logits: Any) -> None:
         """Set the logits of all tokens that may not follow to minus infinity; `logits` has the vocabulary's size."""

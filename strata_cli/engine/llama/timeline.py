@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from strata_cli.engine import Choice, Constraint, Prefill, Progress, Sampling, Token
-from strata_cli.engine.cache import SLOW, Shelf
+from strata_cli.engine.cache import SLOW, Shelf, common_length
 from strata_cli.engine.llama.crew import Crew
 from strata_cli.engine.llama.library import LOG
 from strata_cli.engine.llama.sampler import Chain
@@ -132,7 +132,7 @@ class LlamaTimeline:
 
     def _keep(self, tokens: Sequence[int]) -> int:
         """Make the cache hold a beginning of `tokens` that leaves logits to be evaluated or has them; its length."""
-        common = _common(self._held, tokens)
+        common = common_length(self._held, tokens)
         if common == len(tokens):
             if common == len(self._held) and self._ready:
                 return common
@@ -143,7 +143,7 @@ class LlamaTimeline:
         """Hold what another process evaluated of these tokens, where that is more than is held."""
         if self._shelf is None:
             return
-        least = _common(self._held, tokens) + _WORTH
+        least = common_length(self._held, tokens) + _WORTH
         # A state that cannot go back is of use only where all of it is wanted; of a window, only its end was saved.
         whole = bool(self._window) or not self._forgets
         found = self._shelf.find(tokens, more_than=least, whole=whole) if len(tokens) > least else None
@@ -337,14 +337,6 @@ class LlamaTimeline:
             return Token(number, plain.data, plain.end, chosen, top, plain.control)
 
         return make
-
-
-def _common(held: list[int], tokens: list[int]) -> int:
-    """How many tokens the two lists begin with alike."""
-    shorter = min(len(held), len(tokens))
-    if held[:shorter] == tokens[:shorter]:
-        return shorter
-    return next(index for index in range(shorter) if held[index] != tokens[index])
 
 
 def _logprobs(logits: Any, size: int, token: int, count: int) -> tuple[float, list[tuple[int, float]]]:

@@ -14,7 +14,7 @@ from typing_extensions import assert_never
 
 from strata_cli.conversation.messages import JsonObject, Tool
 from strata_cli.prompt.toolformat.pieces import is_tag, pieces
-from strata_cli.prompt.toolformat.schema import name_of, types_of
+from strata_cli.prompt.toolformat.schema import name_of, parameters_of, types_of
 from strata_cli.prompt.toolformat.shape import (
     KEY,
     Arguments,
@@ -43,11 +43,9 @@ _JSON = {
 }
 
 
-def parameters_of(tool: Tool) -> dict[str, Any]:
+def arguments_schema(tool: Tool) -> dict[str, Any]:
     """The schema of a tool's arguments, which are an object whatever it says."""
-    function = tool.definition.get("function", tool.definition)
-    parameters = function.get("parameters") if isinstance(function, Mapping) else None
-    schema = dict(parameters) if isinstance(parameters, Mapping) else {}
+    schema = dict(parameters_of(tool) or {})
     return schema if "type" in schema or "$ref" in schema else {"type": "object", **schema}
 
 
@@ -163,9 +161,9 @@ class _Calls:
             case Record():
                 return self._record(body, tool, name)
             case Keyed():
-                return _members({name: self._rules.json(parameters_of(tool))})
+                return _members({name: self._rules.json(arguments_schema(tool))})
             case Arguments():
-                return f"{self._header(name)} ws {self._rules.json(parameters_of(tool))}"
+                return f"{self._header(name)} ws {self._rules.json(arguments_schema(tool))}"
             case Parameters():
                 return f"{self._header(name)} {self._parameters(body, tool)}"
             case Literals():
@@ -180,7 +178,7 @@ class _Calls:
     def _record(self, body: Record, tool: Tool, name: str) -> str:
         tree: dict[str, Any] = {}
         values = [(body.name, _quoted(json.dumps(name, ensure_ascii=False)))]
-        values.append((body.arguments, self._rules.json(parameters_of(tool))))
+        values.append((body.arguments, self._rules.json(arguments_schema(tool))))
         if body.id is not None:
             values.append((body.id, '"\\"" ID "\\""'))
         for path, rule in values:
@@ -248,7 +246,7 @@ def _messages(rules: _Rules, recipient: str, tools: Sequence[Tool]) -> str:
         to = f"to={recipient}{name_of(tool)}"
         first = f'"<|channel|>commentary {to}" (" <|constrain|>json" | " json")?'
         second = f'" {to}<|channel|>commentary" (" <|constrain|>json" | " json")?'
-        calls.append(rules.add(f'({first} | {second}) "<|message|>" ws {rules.json(parameters_of(tool))}'))
+        calls.append(rules.add(f'({first} | {second}) "<|message|>" ws {rules.json(arguments_schema(tool))}'))
     return f'"<|start|>assistant"? {_either(calls)}'
 
 
@@ -278,7 +276,7 @@ def _closing(text: str) -> str:
 
 def _arguments(tool: Tool) -> list[tuple[str, dict[str, Any], bool]]:
     """Each argument's key, its schema with the definitions that it may refer to, and whether it has to be there."""
-    root = parameters_of(tool)
+    root = arguments_schema(tool)
     properties, required = root.get("properties"), root.get("required")
     definitions = {key: root[key] for key in ("$defs", "definitions") if key in root}
     needed = required if isinstance(required, (list, tuple)) else ()
@@ -293,4 +291,5 @@ def _texts(schema: JsonObject) -> list[str] | None:
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if not isinstance(choices, list) or not choices:
         return None
-    return [text for text in choices if isinstance(text, str)] if all(isinstance(c, str) for c in choices) else None
+    texts = [text for text in choices if isinstance(text, str)]
+    return texts if len(texts) == len(choices) else None

@@ -12,7 +12,7 @@ from strata_cli.engine import Aside, Constraint, Grammar
 from strata_cli.errors import INVALID_REQUEST, NOT_IN_THIS_BUILD, STRUCTURED_OUTPUT_FAILED, StrataError
 from strata_cli.generation.split import said_in
 from strata_cli.generation.split.shown import shown
-from strata_cli.generation.structured.call_grammar import call_grammar, markers_of, opening_of, parameters_of
+from strata_cli.generation.structured.call_grammar import arguments_schema, call_grammar, markers_of, opening_of
 from strata_cli.generation.structured.task import Grammars, Place, described, place, written_after
 from strata_cli.generation.structured.validation import Invalid, Validator
 from strata_cli.generation.tell import Teller
@@ -74,7 +74,7 @@ class CallTask:
         return found
 
     def _validator(self, tool: Tool) -> Validator:
-        return Validator(parameters_of(tool), f"tools: {name_of(tool)}")
+        return Validator(arguments_schema(tool), f"tools: {name_of(tool)}")
 
     def _placed(self, format: ToolFormat) -> Place:
         """Where the call begins: what the prompt holds of it, or after everything that is there."""

@@ -20,16 +20,25 @@ _NAMES: dict[type, str] = {
 
 def name_of(tool: Tool) -> str | None:
     """The name that a call of this tool says."""
-    function = tool.definition.get("function", tool.definition)
-    name = function.get("name") if isinstance(function, Mapping) else None
+    name = _said(tool, "name")
     return name if isinstance(name, str) else None
+
+
+def parameters_of(tool: Tool) -> JsonObject | None:
+    """The schema of the arguments, None where the definition has none."""
+    parameters = _said(tool, "parameters")
+    return parameters if isinstance(parameters, Mapping) else None
+
+
+def _said(tool: Tool, key: str) -> Json | JsonObject:
+    function = tool.definition.get("function", tool.definition)
+    return function.get(key) if isinstance(function, Mapping) else None
 
 
 def types_of(tool: Tool, key: str) -> frozenset[str]:
     """The names of the JSON types that this argument may have; empty where the definition says nothing."""
-    function = tool.definition.get("function", tool.definition)
-    parameters = function.get("parameters") if isinstance(function, Mapping) else None
-    if not isinstance(parameters, Mapping):
+    parameters = parameters_of(tool)
+    if parameters is None:
         return frozenset()
     properties = parameters.get("properties")
     schema = properties.get(key) if isinstance(properties, Mapping) else None
