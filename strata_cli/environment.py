@@ -80,7 +80,16 @@ class Stream:
             raise StrataError(OUTPUT_FAILED, f"the output could not be written: {error.strerror}") from None
 
     def _wait(self, descriptor: int) -> None:
-        """Wait until a piece can be written without waiting; a signal ends this wait, and never cuts a write."""
+        """Wait until the reader takes a piece; a signal ends a wait for one that takes nothing, and never cuts a write."""
+        try:
+            self._wait_or_signal(descriptor)
+        except Interrupted:
+            # A signal between the end of the wait and that of its `try` is one that came while the reader was ready.
+            self._interrupt.blocking = False
+            if descriptor not in select.select([], [descriptor], [], 0)[1]:
+                raise
+
+    def _wait_or_signal(self, descriptor: int) -> None:
         self._interrupt.blocking = True
         try:
             select.select([], [descriptor], [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import pty
 import signal
 import struct
@@ -113,6 +114,24 @@ def test_a_stream_writes_all(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     reader.join()
     assert b"".join(received) == data
+
+
+def test_a_signal_at_the_end_of_a_wait_loses_nothing(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    real, signalled = select.select, []
+
+    def last_moment(*arguments: object) -> object:
+        ready = real(*arguments)
+        if not signalled:
+            signalled.append(True)
+            signal.raise_signal(signal.SIGTERM)
+        return ready
+
+    monkeypatch.setattr(select, "select", last_moment)
+    interrupt = Interrupt()
+    with listening(interrupt):
+        Stream(pipe[1], interrupt).text("all of it")
+        assert interrupt.signal == signal.SIGTERM and not interrupt.blocking
+    assert os.read(pipe[0], 100) == b"all of it"
 
 
 def test_a_closed_pipe(pipe: tuple[int, int]) -> None:
