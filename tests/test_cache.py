@@ -238,23 +238,38 @@ class TestEngine:
         longer = [*PROMPT, 40, 41, 42]
         second, fresh = opened(model, cache), opened(model, None)
         reused, answer = answered(second, longer)
-        assert reused == len(PROMPT)
+        assert reused == (len(PROMPT) if model.stem == "llama" else len(PROMPT) - 64)
         assert alike(answer, answered(fresh, longer)[1])
         second.close()
         fresh.close()
 
     @pytest.mark.parametrize("common", [70, 150, 199])
     def test_another_end_is_answered_as_if_nothing_was_kept(self, model: Path, cache: PromptCache, common: int) -> None:
+        """Of a sliding window or a recurrent state nothing can be cut off, so one is kept a little before the end."""
         first = opened(model, cache)
         answered(first, PROMPT)
         other = [*PROMPT[:common], *[50] * 30]
         second, fresh = opened(model, cache), opened(model, None)
         reused, answer = answered(second, other)
-        # llama.cpp saves no more than the window of a sliding-window model, so that nothing can be cut off.
-        assert reused == (common if model.stem == "llama" else 0)
+        kept = len(PROMPT) - 64
+        assert reused == (common if model.stem == "llama" else kept if common >= kept else 0)
         assert alike(answer, answered(fresh, other)[1])
         for engine in (first, second, fresh):
             engine.close()
+
+    def test_prompts_that_part_early_share_their_beginning_from_the_third_on(
+        self, model: Path, cache: PromptCache
+    ) -> None:
+        expected = [0, 100, 100] if model.stem == "llama" else [0, 0, 100]
+        fresh = opened(model, None)
+        for number, reused in enumerate(expected):
+            prompt = [*PROMPT[:100], *[50 + number] * 150]
+            engine = opened(model, cache)
+            found, answer = answered(engine, prompt)
+            assert found == reused
+            assert alike(answer, answered(fresh, prompt)[1])
+            engine.close()
+        fresh.close()
 
     def test_the_same_prompt_again(self, model: Path, cache: PromptCache) -> None:
         first = opened(model, cache)

@@ -27,6 +27,8 @@ _SEQUENCE = 0
 _ABORTED = 2
 _WORTH = 63
 """Tokens that are evaluated as fast as a file is read."""
+_PARTING = 64
+"""Tokens before the end of a prompt, about where the next one that begins like it parts from it."""
 
 _FAILURES = {
     1: "no room was found in the KV cache",
@@ -59,6 +61,8 @@ class LlamaTimeline:
         self._memory = api.llama_get_memory(context)
         self._window: int = api.llama_model_n_swa(model)
         self._forgets = not (api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model))
+        # Whether a kept state serves only what begins with all of it; of a window, llama.cpp saves only the end.
+        self._final = bool(self._window) or not self._forgets
         self._held: list[int] = []
         self._ready = False
         self._turn = 0
@@ -80,12 +84,7 @@ class LlamaTimeline:
         self.crew.begin()
         self._take_from_shelf(tokens)
         reused = self._keep(tokens)
-        between = perf_counter()
-        self._evaluate(tokens[reused:], progress)
-        if self._shelf is not None and perf_counter() - between > SLOW:
-            self._slow = True
-            # What comes later cannot be cut off again.
-            self._kept = self._snapshot() if self._window or not self._forgets else None
+        self._evaluate_for_shelf(tokens, reused, progress)
         return Prefill(len(tokens), reused, perf_counter() - started)
 
     def decode(self, sampling: Sampling, *, logprobs: int = 0, constraint: Constraint | None = None) -> Iterator[Token]:
@@ -105,7 +104,7 @@ class LlamaTimeline:
         """Free the context; closing twice is harmless."""
         if self._context:
             self._turn += 1
-            if self._slow and not self._interrupt:
+            if (self._slow or self._kept) and not self._interrupt:
                 self._put_on_shelf()
             self._api.llama_free(self._context)
             self._context = 0
@@ -144,9 +143,7 @@ class LlamaTimeline:
         if self._shelf is None:
             return
         least = common_length(self._held, tokens) + _WORTH
-        # A state that cannot go back is of use only where all of it is wanted; of a window, only its end was saved.
-        whole = bool(self._window) or not self._forgets
-        found = self._shelf.find(tokens, more_than=least, whole=whole) if len(tokens) > least else None
+        found = self._shelf.find(tokens, more_than=least, whole=self._final) if len(tokens) > least else None
         state = None if found is None else self._shelf.load(found)
         if found is None or state is None:
             return
@@ -159,9 +156,31 @@ class LlamaTimeline:
             self._shelf.refuse(found)
             self._clear()
 
+    def _evaluate_for_shelf(self, tokens: list[int], reused: int, progress: Progress | None) -> None:
+        """Evaluate what is missing, and note whether that, or which part of it, is worth keeping for others."""
+        started = perf_counter()
+        halt = self._halt(tokens, reused)
+        if halt > reused:
+            self._evaluate(tokens[reused:halt], progress, len(tokens) - halt)
+            if perf_counter() - started > SLOW:
+                self._kept = self._snapshot()
+        self._evaluate(tokens[len(self._held) :], progress)
+        if self._shelf is not None and not self._final:
+            self._slow = self._slow or perf_counter() - started > SLOW
+
+    def _halt(self, tokens: list[int], reused: int) -> int:
+        """Where a state that cannot go back is kept, so that others may go on from it; 0 for nowhere.
+
+        Where the prompt parts from one that was kept before, else a little before its end: there the next one parts.
+        """
+        if self._shelf is None or not self._final:
+            return 0
+        known = self._shelf.find(tokens, more_than=reused + _WORTH, whole=False)
+        return min(len(tokens) - _PARTING, known.common if known is not None else len(tokens))
+
     def _put_on_shelf(self) -> None:
         """Keep what is held for other processes, the answer included: a longer conversation begins with it."""
-        kept = self._kept or self._snapshot()
+        kept = self._kept if self._final else self._snapshot()
         if self._shelf is not None and kept is not None:
             self._shelf.keep(*kept)
 
@@ -203,11 +222,12 @@ class LlamaTimeline:
         self._held = self._held[:length]
         return length
 
-    def _evaluate(self, tokens: list[int], progress: Progress | None) -> None:
-        """Evaluate tokens after what is held, and the last one's logits."""
+    def _evaluate(self, tokens: list[int], progress: Progress | None, more: int = 0) -> None:
+        """Evaluate tokens after what is held, and the last one's logits; `more` are evaluated later."""
         held, done, count = len(self._held), 0, len(tokens)
+        total = held + count + more
         if progress is not None:
-            progress(held, held + count)
+            progress(held, total)
         while done < count:
             piece = tokens[done : done + self._room]
             done += len(piece)
@@ -219,7 +239,7 @@ class LlamaTimeline:
                 self._wanted[len(piece) - 1] = 0
             self._ready = last
             if progress is not None:
-                progress(held + done, held + count)
+                progress(held + done, total)
 
     def _run(self, batch: Any, piece: list[int]) -> None:
         if self._interrupt:
