@@ -80,7 +80,7 @@ class Stream:
             raise StrataError(OUTPUT_FAILED, f"the output could not be written: {error.strerror}") from None
 
     def _wait(self, descriptor: int) -> None:
-        """Wait until the reader takes a piece; a signal ends a wait for one that takes nothing, and never cuts a write."""
+        """Wait until the reader takes a piece. A signal ends a wait for one that takes none, and never cuts a write."""
         try:
             self._wait_or_signal(descriptor)
         except Interrupted:

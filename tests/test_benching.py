@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from strata_cli.cli.benching import Row, result
 from strata_cli.engine import ModelOptions, Sampling
 from strata_cli.engine.llama import open_model
 from strata_cli.environment import Interrupt
@@ -33,6 +34,13 @@ def test_the_table_names_model_and_build(tiny_model: Path) -> None:
     assert done.status == 0, done.err
     assert str(tiny_model) in done.text and "1 threads" in done.text and "llama-cpp-python" in done.text
     assert [line.split()[0] for line in done.text.splitlines() if "engine, greedy" in line] == ["0", "8"]
+
+
+def test_a_run_is_compared_with_the_bare_run_of_its_turn() -> None:
+    """On a machine that changes, the medians of the two may come from different minutes: here 90 beside 50."""
+    ours, bare = Row(0, "engine, greedy", (), (90.0, 99.0, 45.0)), Row(0, "bare, greedy", (), (100.0, 50.0, 50.0))
+    assert result(ours, bare)["decode"]["against_bare"] == pytest.approx(0.9)
+    assert "against_bare" not in result(bare, bare)["decode"]
 
 
 @pytest.mark.parametrize("more", [("--depth", "x"), ("--depth", "100", "-c", "50"), ("-m", "another")], ids=" ".join)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import select
 import pty
+import select
 import signal
 import struct
 import subprocess

@@ -90,6 +90,7 @@ class BareRunner:
         self._loop.stand_at(depth)
         started = perf_counter()
         self._loop.evaluate(tokens)
+        self._loop.likeliest()
         return len(tokens) / (perf_counter() - started)
 
     def decode(self, depth: Sequence[int], count: int) -> float:
@@ -136,14 +137,18 @@ def _runners(engine: LlamaEngine, loop: BareLoop | None) -> list[Runner]:
 def _measured(
     environment: Environment, runners: Sequence[Runner], depths: Sequence[int], options: BenchOptions
 ) -> Iterator[Row]:
-    """The runners take turns, so that a busy machine slows all; the first turn warms up and is not counted."""
+    """The runners take turns, so that a busy machine slows all; the first turn warms up and is not counted.
+
+    The order changes from turn to turn: who comes second may find a warmer machine.
+    """
     bar = Bar(environment, "measuring", shown=not options.quiet)
     steps, done = len(depths) * (options.runs + 1) * len(runners), 0
     try:
         for depth in depths:
             held, speeds = _tokens(depth), [([], []) for _ in runners]
             for turn in range(options.runs + 1):
-                for runner, (prefills, decodes) in zip(runners, speeds, strict=True):
+                pairs = list(zip(runners, speeds, strict=True))
+                for runner, (prefills, decodes) in pairs if turn % 2 else reversed(pairs):
                     bar(done, steps)
                     prefill = runner.prefill(held, _tokens(options.prompt_tokens))
                     decode = runner.decode(held, options.tokens)
@@ -184,18 +189,21 @@ def _report(engine: LlamaEngine, options: BenchOptions, rows: Sequence[Row]) -> 
         "prompt_tokens": options.prompt_tokens,
         "tokens": options.tokens,
         "runs": options.runs,
-        "results": [_result(row, base.get(row.depth)) for row in rows],
+        "against": "raw" if base else None,
+        "results": [result(row, base.get(row.depth)) for row in rows],
     }
 
 
-def _result(row: Row, base: Row | None) -> dict[str, Any]:
+def result(row: Row, base: Row | None) -> dict[str, Any]:
     found: dict[str, Any] = {"depth": row.depth, "name": row.name}
     for phase in ("prefill", "decode"):
         figures = getattr(row, phase)
         if figures:
             found[phase] = {"median": median(figures), "min": min(figures), "max": max(figures), "runs": [*figures]}
             if base is not None and base is not row:
-                found[phase]["against_bare"] = median(figures) / median(getattr(base, phase))
+                # Neighbours in time are compared: a machine drifts between turns.
+                turns = zip(figures, getattr(base, phase), strict=True)
+                found[phase]["against_bare"] = median(ours / bare for ours, bare in turns)
     return found
 
 
@@ -207,6 +215,7 @@ def _table(report: dict[str, Any]) -> str:
         f"llama-cpp-python {report['llama_cpp_python']}; {report['system_info']}",
         f"tokens per second: median of {report['runs']} runs (lowest to highest); "
         f"prefill of {report['prompt_tokens']} tokens, decode of {report['tokens']}",
+        *["x: each run beside the bare one of its turn, the median of these ratios"] * (report["against"] is not None),
         "",
         f"{'depth':>6}  {'':21} {'prefill':>30}  {'decode':>30}".rstrip(),
     ]

@@ -46,7 +46,11 @@ class BareLoop:
         token = (ctypes.c_int32 * 1)(first)
         for _ in range(count):
             self._decode(token, 1)
-            token[0] = self._api.llama_sampler_sample(self._greedy, self._context, -1)
+            token[0] = self.likeliest()
+
+    def likeliest(self) -> int:
+        """The likeliest token after what is held."""
+        return self._api.llama_sampler_sample(self._greedy, self._context, -1)
 
     def close(self) -> None:
         if self._context:
