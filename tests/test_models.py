@@ -182,3 +182,17 @@ def test_a_name_is_harmless_on_a_terminal(home: Path) -> None:
     touch(home / "here" / "evil\x1b[2J.gguf")
     assert b"\x1b" not in strata("models", "list", terminal=True, HOME=str(home)).out
     assert strata("models", "list", "--names", HOME=str(home)).text == "evil\x1b[2J\n"
+
+
+def test_from_a_folder_that_has_been_removed(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert strata("models", "list").status == 0
+    assert strata("chat", "-m", "x.gguf", "Hi").err.startswith("strata: there is no model x.gguf")
+    assert strata("chat", "-t", "1", "-m", str(tiny_model), "-n", "1", "Hi").status == 0
+    for option in ("--session", "-o"):
+        done = strata("chat", "-t", "1", "-m", str(tiny_model), option, "s.json", "-n", "1", "Hi")
+        assert done.status == 1 and "s.json" in done.err and "No such file" in done.err
+    monkeypatch.chdir(tmp_path)

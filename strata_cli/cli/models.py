@@ -16,9 +16,9 @@ def list_models(
     names: Annotated[bool, typer.Option("--names", help="Names only, one a line.", show_default=False)] = False,
 ) -> None:
     """List the models of the current folder, of the Hugging Face cache and of the demo package."""
-    from strata_cli.store.models import all_models
+    from strata_cli.store.models import all_models, working_folder
 
-    found = list(all_models(ctx.obj.variables, Path.cwd()))
+    found = list(all_models(ctx.obj.variables, working_folder()))
     width = max((len(model.name) for model in found), default=0)
     for model in found:
         line = model.name if names else f"{model.name:{width}}  {model.store:12}{_size(model.path):>10}  {model.path}"
@@ -31,9 +31,9 @@ def path(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name or a file.")] = None,
 ) -> None:
     """Print the file behind a model's name, or the demo model's."""
-    from strata_cli.store.models import find
+    from strata_cli.store.models import find, working_folder
 
-    found = find(model or ctx.obj.variables.get("STRATA_MODEL"), ctx.obj.variables, Path.cwd())
+    found = find(model or ctx.obj.variables.get("STRATA_MODEL"), ctx.obj.variables, working_folder())
     ctx.obj.stdout.text(_shown(ctx, str(found.path)) + "\n")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Literal
 
 from strata_cli.cli.options import DeviceOptions, ModelOptions, SamplingOptions
@@ -33,7 +32,7 @@ def open_engine(
 
     With `cached`, evaluated prompts are kept on disk.
     """
-    found = models.find(model.model, environment.variables, Path.cwd())
+    found = models.find(model.model, environment.variables, models.working_folder())
     if not model.model:
         messages.note(f"no model was named (-m); {found.name} answers")
     options = replace(engine_options(str(found.path), device), vocab_only=vocab_only)

@@ -71,8 +71,9 @@ def _target(name: str | Path) -> Path:
     """The file itself behind links; the home folder of a user that does not exist is no home folder."""
     try:
         return Path(os.path.realpath(os.path.expanduser(name)))
-    except ValueError as error:
-        raise StrataError(OUTPUT_FAILED, f"cannot write {str(name)!r}: {error}", hint="check its name") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StrataError(OUTPUT_FAILED, f"cannot write {str(name)!r}: {reason}", hint="check its name") from None
 
 
 @contextlib.contextmanager

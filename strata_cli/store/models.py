@@ -35,11 +35,19 @@ def demo() -> Model | None:
     return None
 
 
-def all_models(variables: Mapping[str, str], folder: Path) -> Iterator[Model]:
+def working_folder() -> Path | None:
+    """Where this process was started, None where that folder has been removed since."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def all_models(variables: Mapping[str, str], folder: Path | None) -> Iterator[Model]:
     """Every model there is, the nearest store first; a name that occurs again is reached by its path only."""
     seen: set[str] = set()
     for store, paths in (
-        ("folder", sorted(folder.glob("*.gguf"))),
+        ("folder", sorted(folder.glob("*.gguf")) if folder is not None else []),
         ("huggingface", sorted(hugging_face_cache(variables).glob("models--*/snapshots/*/**/*.gguf"))),
     ):
         for path in filter(_is_first_part_of_a_model, paths):
@@ -59,7 +67,7 @@ def hugging_face_cache(variables: Mapping[str, str]) -> Path:
     return cache_home(variables) / "huggingface" / "hub"
 
 
-def find(wanted: str | None, variables: Mapping[str, str], folder: Path) -> Model:
+def find(wanted: str | None, variables: Mapping[str, str], folder: Path | None) -> Model:
     """The model of this path or name, or the demo model when nothing is wanted; raises MODEL_NOT_FOUND."""
     if not wanted:
         if model := demo():
@@ -80,7 +88,7 @@ def find(wanted: str | None, variables: Mapping[str, str], folder: Path) -> Mode
     raise StrataError(MODEL_NOT_FOUND, f"there is no model {wanted}", hint=_hint(wanted, variables, folder))
 
 
-def _hint(wanted: str, variables: Mapping[str, str], folder: Path) -> str:
+def _hint(wanted: str, variables: Mapping[str, str], folder: Path | None) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(wanted, [model.name for model in all_models(variables, folder)], 1)

@@ -51,10 +51,10 @@ class SessionFile:
 
     def check(self) -> None:
         """Raise OUTPUT_FAILED now where a later write would: the folder is missing or takes no files."""
-        place = self.place
-        if place.exists() and not place.is_file():
-            return
         try:
+            place = self.place
+            if place.exists() and not place.is_file():
+                return
             with tempfile.TemporaryFile(dir=place.parent):
                 pass
         except OSError as error:
