@@ -14,8 +14,10 @@ from strata_cli.engine.llama import LlamaEngine, open_model
 from strata_cli.environment import Interrupt
 from tests import tiny
 
-# A shell's job in the background ignores Ctrl-C, and so would all that the tests start.
+# A shell's job in the background ignores Ctrl-C, one under nohup the end of its terminal, and so would all that the
+# tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
