@@ -120,6 +120,7 @@ class TestGrammars:
             (schema({"type": "string", "format": "frob"}), NOT_IN_THIS_BUILD, "Unknown format: frob"),
             (schema({"type": "string", "pattern": "(?=a)b"}), NOT_IN_THIS_BUILD, "look-around"),
             (schema({"$ref": "http://example.org/x"}), NOT_IN_THIS_BUILD, "http://example.org/x"),
+            (schema({"type": "string", "minLength": 2, "maxLength": 1}), INVALID_REQUEST, "allows nothing: minLength"),
             (Grammar("gbnf", "root ::= ("), INVALID_REQUEST, "GBNF grammar"),
             (Grammar("lark", "start: ("), INVALID_REQUEST, "Lark grammar"),
             (Grammar("regex", "(a"), INVALID_REQUEST, "regular expression"),

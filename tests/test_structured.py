@@ -174,6 +174,7 @@ class TestFailures:
             (["--schema", "[]"], "[]"),
             (["--schema", '{"type": "strin"}'], "$.type"),
             (["--schema", '{"not": {}}'], '"not"'),
+            (["--schema", "false"], "the schema allows nothing"),
             (["--schema", "{}", "--grammar", "x"], "exclude each other"),
             (["--schema-mode", "force"], "force"),
         ],
@@ -182,6 +183,11 @@ class TestFailures:
         done = chat(model, *args, "Hi")
         assert done.status == 2 and not done.out
         assert words in done.err
+
+    def test_true_and_false_are_schemas(self, model: str) -> None:
+        assert chat(model, "--schema", "true", "--prefix", '{"a": 1}', "Hi").status == 0
+        done = chat(model, "--schema", "false", "--schema-mode", "validate", "-n", "3", "Hi")
+        assert done.status == 4 and done.out
 
     def test_a_talk_is_no_document(self, model: str) -> None:
         done = chat(model, "--schema", "{}", "--format", "text", terminal=True)

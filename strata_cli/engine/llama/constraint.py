@@ -25,6 +25,7 @@ _SPECIAL = b"\xff"
 """llguidance's mark before the text of a token that is no part of any text."""
 _BLANK = b" \t\r\n"
 _MOST_BLANKS = 4
+_UNSATISFIABLE = "Unsatisfiable schema: "
 _UNKNOWN_KEYWORDS = re.compile(r"Unimplemented keys: \[(.*)\]")
 
 # Strings may be escaped as every JSON writer does it, and a choice whose branches overlap is checked at the end. Blanks
@@ -232,7 +233,7 @@ class LlamaConstraint:
 
     def _fail_on_error(self) -> None:
         if self._matcher.is_error():
-            reason = _first_line(self._matcher.get_error())
+            reason = _first_line(self._matcher.get_error().partition("<state>")[0])
             raise StrataError(STRUCTURED_OUTPUT_FAILED, f"The grammar cannot be followed any further: {reason}")
 
 
@@ -289,6 +290,9 @@ def _inexpressible(reason: str, grammar: Grammar) -> StrataError:
     whose, other = ("A tool's schema", "let the model choose (tool_choice auto)") if calls else (
         "The schema", "let the answer be checked when it is complete (--schema-mode validate)"
     )  # fmt: skip
+    if _UNSATISFIABLE in reason:
+        words = f"{whose} allows nothing: {_first_line(reason.partition(_UNSATISFIABLE)[2])}"
+        return StrataError(INVALID_REQUEST, words, hint="Correct it.", param="tools" if calls else "schema")
     return StrataError(
         NOT_IN_THIS_BUILD,
         f"{whose}: the keyword {found[1]} {when}" if found else f"{whose} {when}: {_first_line(reason)}",

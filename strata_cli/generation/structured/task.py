@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from strata_cli.conversation.messages import Json
 from strata_cli.conversation.structure import GrammarText, Schema, Structure
 from strata_cli.engine import Aside, Breach, Constraint, Grammar
 from strata_cli.errors import INVALID_REQUEST, STRUCTURED_OUTPUT_FAILED, StrataError
@@ -130,8 +131,13 @@ def _constraint(structure: Structure, engine: Grammars) -> Constraint | None:
 def _grammar(structure: Structure) -> Grammar:
     document = structure.document
     if isinstance(document, Schema):
-        return Grammar("json_schema", json.dumps(document.value, default=dict))
+        return Grammar("json_schema", json.dumps(_as_object(document.value), default=dict))
     return Grammar(document.notation, document.text)
+
+
+def _as_object(schema: Json) -> Json:
+    """The same schema without the short forms of everything and nothing."""
+    return {True: {}, False: {"enum": []}}[schema] if isinstance(schema, bool) else schema
 
 
 def _name(structure: Structure) -> str:
