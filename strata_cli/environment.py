@@ -265,9 +265,12 @@ def die_of(number: int) -> NoReturn:
     os._exit(128 + number)
 
 
-def flush_nothing() -> None:
-    """Keep the interpreter from complaining about a closed pipe when it flushes its own streams at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
+def end(status: int) -> NoReturn:
+    """End the process now, whoever has closed its outputs.
+
+    All is written and freed: to take the interpreter apart would cost a short command a tenth of its time.
+    """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
-            os.dup2(null, stream.fileno())
+            stream.flush()
+    os._exit(status)

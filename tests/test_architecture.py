@@ -139,10 +139,9 @@ HEAVY = ("llama_cpp", "numpy", "jinja2", "prompt_toolkit", "rich")
 def test_start_is_light(args: list[str]) -> None:
     program = (
         "import sys\n"
-        "from strata_cli.cli import main\n"
-        f"sys.argv = ['strata', *{args!r}]\n"
-        "try:\n    main()\n"
-        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "from strata_cli.cli import run\n"
+        "from strata_cli.environment import of_this_process\n"
+        f"assert run({args!r}, of_this_process()) == 0\n"
         f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from strata_cli import environment as process
 from strata_cli.environment import Environment, ReaderGone
@@ -14,15 +15,14 @@ from strata_cli.errors import INVALID_USAGE, OUTPUT_FAILED, ExitStatus, Interrup
 SIGINT = 2
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command line of this process and end it with the right status, or by the right signal."""
     # A start makes a hundred thousand objects and hardly any garbage: looking for it would take a tenth of the time.
     gc.set_threshold(100_000, 20, 50)
     process.die_of_ctrl_c()
     process.occupy_closed_descriptors()
     environment = process.of_this_process()
-    status = run(sys.argv[1:], environment)
-    sys.exit(int(status))
+    process.end(int(run(sys.argv[1:], environment)))
 
 
 def run(args: list[str], environment: Environment) -> int:
@@ -34,7 +34,6 @@ def run(args: list[str], environment: Environment) -> int:
     except (Interrupted, KeyboardInterrupt):
         process.die_of(environment.interrupt.signal or SIGINT)
     except ReaderGone:
-        process.flush_nothing()
         return ExitStatus.OK
     except MemoryError:
         return _show(_out_of_memory(), args, environment)
@@ -94,7 +93,7 @@ def _out_of_memory() -> StrataError:
 
 def _show(error: StrataError, args: list[str], environment: Environment) -> int:
     """Say what went wrong, once: on stderr, or as JSON on stdout where JSON was asked for."""
-    try:
+    with contextlib.suppress(ReaderGone, StrataError, Interrupted):
         if dialect := error.dialect or _dialect(args):
             from strata_cli.output.json import error_text
 
@@ -103,8 +102,6 @@ def _show(error: StrataError, args: list[str], environment: Environment) -> int:
             from strata_cli.output.terminal.messages import error_line
 
             environment.stderr.text(error_line(error) + "\n")
-    except (ReaderGone, StrataError, Interrupted):
-        process.flush_nothing()
     return error.kind.status
 
 
