@@ -53,6 +53,29 @@ TEXTS = {
 }
 
 
+BROKEN = b'{"messages": [{"role": "user", "content": "Hi"},]}'
+
+
+def test_a_conversation_that_is_no_json_is_text_and_is_said_to_be(template: Path) -> None:
+    done = strata("render", "--template", str(template), stdin=BROKEN)
+    assert done.out == b"[user]" + BROKEN + b"[assistant]"
+    assert done.err.startswith("note: standard input begins like a conversation, but it is not valid JSON")
+    assert "line 1, column 49" in done.err
+    assert "note" not in strata("render", "--template", str(template), stdin=b'{"a": 1,}').err
+
+
+def test_what_is_to_be_continued_cannot_be_text(render) -> None:
+    done = render("--continue", stdin=BROKEN)
+    assert done.status == 2 and "standard input is not valid JSON" in done.err and "column 49" in done.err
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\r\n"])
+def test_a_files_text_a_blank_line_the_prompt(render, tmp_path: Path, end: bytes) -> None:
+    (tmp_path / "file").write_bytes(b"a" + end)
+    given = b"a" + end + {b"": b"\n\n", b"\n\n": b""}.get(end, b"\n")
+    assert render("-f", str(tmp_path / "file"), "Hi").out == b"[user]" + given + b"Hi[assistant]"
+
+
 @pytest.mark.parametrize(("data", "text"), TEXTS.values(), ids=TEXTS)
 def test_text_is_the_users_message(render, data: bytes, text: str) -> None:
     assert render(stdin=data).out == f"[user]{text}[assistant]".encode()
@@ -178,3 +201,52 @@ def test_complete_goes_on_with_raw_text(tiny_model: Path) -> None:
     assert strata(*command).status == 2
     reply = strata(*command, "--format", "json", "Once upon").json
     assert reply["choices"][0]["finish_reason"] == "length"
+
+
+# Tools
+
+SHAPE = {"type": "object", "properties": {"city": {"type": "string"}}}
+OPENAI_TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": SHAPE}}
+ANTHROPIC_TOOL = {"name": "look", "description": "Looks.", "input_schema": SHAPE}
+
+
+@pytest.fixture
+def with_tools(tmp_path: Path):
+    """`strata render` with a template that shows the tools, and a file of them."""
+    (tmp_path / "tools.jinja").write_text("{{ tools | tojson }}" + TEMPLATE)
+
+    def run(value: object, stdin: str | None = None) -> Done:
+        (tmp_path / "tools.json").write_text(json.dumps(value))
+        options = ("--template", str(tmp_path / "tools.jinja"), "--tools", str(tmp_path / "tools.json"))
+        return strata("render", *options, *(("Hi",) if stdin is None else ()), stdin=stdin)
+
+    return run
+
+
+@pytest.mark.parametrize("value", [[OPENAI_TOOL], OPENAI_TOOL, [ANTHROPIC_TOOL], ANTHROPIC_TOOL], ids=str)
+def test_tools_of_a_file_in_either_form(with_tools, value: object) -> None:
+    done = with_tools(value)
+    assert done.status == 0, done.err
+    assert json.JSONDecoder().raw_decode(done.text)[0] == [OPENAI_TOOL]
+
+
+def test_tools_of_a_file_replace_the_requests(with_tools) -> None:
+    done = with_tools(
+        [OPENAI_TOOL], json.dumps({"messages": [HI], "tools": [{**OPENAI_TOOL, "function": {"name": "x"}}]})
+    )
+    assert json.JSONDecoder().raw_decode(done.text)[0] == [OPENAI_TOOL]
+    assert "--tools replaces the request's tools" in done.err
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([{"name": "look"}], "tools[0].function must be an object"),
+        ([{"name": "look", "input_schema": 3}], "tools[0].input_schema must be an object"),
+        (["look"], "tools[0] must be an object"),
+    ],
+)
+def test_what_is_no_tool_is_refused(with_tools, value: object, words: str) -> None:
+    done = with_tools(value)
+    assert (done.status, done.out) == (2, b"")
+    assert words in done.err

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from strata_cli.cli.options import InputOptions, PrefillOptions, TemplateOptions
 from strata_cli.cli.shape import Shape, ShapeOf
-from strata_cli.conversation.incoming import decode, kind_of, load_json
+from strata_cli.conversation.incoming import decode, kind_of, load_json, mistake_in
 from strata_cli.conversation.messages import Json, Message
 from strata_cli.conversation.request import Request
 from strata_cli.environment import Environment
@@ -51,6 +51,7 @@ class Sources(NamedTuple):
     piped: str | None = None
     conversation: Json = None
     lines: list[bytes] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_file(name: str) -> bytes:
@@ -113,8 +114,7 @@ def words(prompt: list[str] | None, file: str | None) -> str | None:
     spoken = " ".join(prompt) if prompt else None
     if file is None:
         return spoken
-    text = read_text_file(file)
-    return text if spoken is None else f"{text}\n\n{spoken}"
+    return _joined(read_text_file(file), spoken)
 
 
 def fields_of(options: PrefillOptions) -> dict[str, Json]:
@@ -158,7 +158,7 @@ def asked(
     reader = Reader(fields, finish, shape_of)
     if options.input == "jsonl" and environment.stdin is not None:
         return reader.lines(lines(environment))
-    sources = _gather(environment, prompt, options)
+    sources = _gather(environment, prompt, options, continued=bool(fields))
     if sources.lines is not None:
         return reader.lines(iter(sources.lines))
     text = _joined(sources.piped, sources.prompt)
@@ -169,7 +169,8 @@ def asked(
         raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
     shape = shape_of(None)
     with shape.errors():
-        return Asked(finish(Request(() if text is None else (Message("user", text),))), shape)
+        messages = () if text is None else (Message("user", text),)
+        return Asked(finish(Request(messages, notes=sources.notes)), shape)
 
 
 class Reader(NamedTuple):
@@ -214,8 +215,8 @@ class Reader(NamedTuple):
             yield Line(number, request, shape)
 
 
-def _gather(environment: Environment, prompt: str | None, options: InputOptions) -> Sources:
-    """Read the files and standard input, and find out which of it is a conversation."""
+def _gather(environment: Environment, prompt: str | None, options: InputOptions, *, continued: bool) -> Sources:
+    """Read the files and standard input, and find out which of it is a conversation; text cannot be `continued`."""
     kind = options.input or "auto"
     if options.messages is not None:
         conversation = load_json(read_text_file(options.messages), options.messages)
@@ -223,13 +224,18 @@ def _gather(environment: Environment, prompt: str | None, options: InputOptions)
     piped = _piped(environment, kind)
     if piped is None:
         return Sources(prompt)
+    notes = ()
     if kind == "auto":
         kind = kind_of(piped) if prompt is None else "text"
+        mistake = mistake_in(piped) if kind == "text" and prompt is None else None
+        if mistake is not None:
+            kind = "json" if continued else kind
+            notes = (f"standard input begins like a conversation, but {mistake}; so it is a message's text",)
     if kind == "json":
         return Sources(prompt, conversation=load_json(piped, "standard input"))
     if kind == "jsonl":
         return Sources(prompt, lines=[line for line in piped.encode().split(b"\n") if line.strip()])
-    return Sources(prompt, piped)
+    return Sources(prompt, piped, notes=notes)
 
 
 def _piped(environment: Environment, kind: str) -> str | None:
@@ -274,14 +280,19 @@ def with_options(
     return request._replace(notes=tuple(notes), **changes)
 
 
+_ANY_REQUEST: dict[str, Json] = {"messages": [], "max_tokens": 1}
+
+
 def with_tools(request: Request, file: str | None) -> Request:
     """The request with the tools of --tools in place of its own, which is a note."""
     if file is None:
         return request
-    from strata_cli.conversation import openai
+    from strata_cli.conversation.dialects import DIALECTS
 
     value = load_json(read_text_file(file), file)
-    tools = openai.parse({"messages": [], "tools": value if isinstance(value, list) else [value]}).tools
+    listed = value if isinstance(value, list) else [value]
+    anthropic = any(isinstance(tool, dict) and "input_schema" in tool for tool in listed)
+    tools = DIALECTS["anthropic" if anthropic else "openai"].parse({**_ANY_REQUEST, "tools": listed}).tools
     replaced = ("--tools replaces the request's tools",) if request.tools else ()
     return request._replace(tools=tools, notes=(*request.notes, *replaced))
 

@@ -150,7 +150,10 @@ class InputOptions(Group):
     ] = None
     dialect: DialectChoice = None
     tools: Annotated[
-        str | None, option("--tools", panel=INPUT, metavar="FILE", help="Read tool definitions from a JSON file.")
+        str | None,
+        option(
+            "--tools", panel=INPUT, metavar="FILE", help="Read tool definitions, as OpenAI or Anthropic write them."
+        ),
     ] = None
 
 

@@ -59,13 +59,18 @@ def load_json(text: str, source: str) -> Json:
             INVALID_JSON, f"{source} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except RecursionError:
-        raise StrataError(INVALID_JSON, f"{source} is nested too deeply") from None
+        raise _too_deep(source) from None
     except ValueError as error:
-        raise StrataError(INVALID_JSON, f"{source} is not valid JSON: {error}") from None
+        raise StrataError(INVALID_JSON, f"{source} is not valid JSON: {error}", hint="correct it") from None
     # Only what has so many brackets can lie so deep.
     if text.count("[") + text.count("{") > DEEPEST and _deeper(value):
-        raise StrataError(INVALID_JSON, f"{source} is nested too deeply, in more than {DEEPEST} levels")
+        raise _too_deep(source)
     return value
+
+
+def _too_deep(source: str) -> StrataError:
+    words = f"{source} is nested too deeply, in more than {DEEPEST} levels"
+    return StrataError(INVALID_JSON, words, hint="make it flatter")
 
 
 def _refuse_constant(name: str) -> Json:
@@ -109,6 +114,18 @@ def kind_of(text: str) -> Kind:
     except (ValueError, RecursionError):
         return "jsonl" if _lines_are_conversations(text) else "text"
     return "json" if _is_conversation(value) else "text"
+
+
+def mistake_in(text: str) -> str | None:
+    """What keeps a text that begins like a JSON conversation from being one, None for any other text."""
+    beginning = text.lstrip()[:200]
+    if beginning[:1] not in ("{", "[") or not ('"messages"' in beginning or '"role"' in beginning):
+        return None
+    try:
+        load_json(text, "it")
+    except StrataError as error:
+        return error.message
+    return None
 
 
 def _is_conversation(value: Json) -> bool:

@@ -19,20 +19,26 @@ _STATUS = {
 }
 _INTERRUPTED = "Interrupted. What was generated has been printed; the process dies of the signal itself."
 
-# Variable, meaning, and the option or value that makes a command heed it; the program's own page has them all.
+# Variable, meaning, and the options, values or commands that heed it; the program's own page has them all.
 _VARIABLES = (
-    ("STRATA_MODEL", "The model, where none is named on the command line.", "MODEL"),
-    ("STRATA_CONFIG", "The configuration file.", "--format"),
-    ("STRATA_DEBUG", "Anything but 0: as --debug.", "--debug"),
-    ("NO_COLOR", "Anything: no colour, unless --color asks for it.", "--color"),
-    ("FORCE_COLOR", "Anything but 0: colour also where no terminal is.", "--color"),
-    ("HF_HUB_CACHE, HF_HOME", "Where the Hugging Face tools keep the models that they downloaded.", "MODEL"),
+    ("STRATA_MODEL", "The model, where none is named on the command line.", ("MODEL",)),
+    ("STRATA_CONFIG", "The configuration file.", ("--format",)),
+    ("STRATA_DEBUG", "Anything but 0: as --debug.", ("--debug",)),
+    ("NO_COLOR", "Anything: no colour, unless --color asks for it.", ("--color",)),
+    ("FORCE_COLOR", "Anything but 0: colour also where no terminal is.", ("--color",)),
+    ("HF_HUB_CACHE, HF_HOME", "Where the Hugging Face tools keep the models that they downloaded.", ("MODEL",)),
     (
         "XDG_CACHE_HOME",
         "The folder above strata/prompts, and above huggingface/hub without these two; ~/.cache.",
-        "MODEL",
+        ("MODEL", "strata-cache"),
     ),
-    ("XDG_CONFIG_HOME", "The folder above strata/config.toml; ~/.config.", "--format"),
+    (
+        "XDG_STATE_HOME",
+        "The folder above strata/history, what was typed in conversations; ~/.local/state.",
+        ("--session",),
+    ),
+    ("VISUAL, EDITOR", "The editor of /edit and of Ctrl-X Ctrl-E in a conversation.", ("--session",)),
+    ("XDG_CONFIG_HOME", "The folder above strata/config.toml; ~/.config.", ("--format",)),
 )
 
 _CONFIGURATION = (
@@ -161,7 +167,7 @@ def _commands(command: Command) -> Iterator[str]:
 
 def _environment(command: Command, *, everything: bool) -> Iterator[str]:
     heeds = {word for one in command.all() for word in _heeds(one)}
-    named = [(name, text) for name, text, who in _VARIABLES if everything or who in heeds]
+    named = [(name, text) for name, text, who in _VARIABLES if everything or not heeds.isdisjoint(who)]
     if named:
         yield ".SH ENVIRONMENT"
     for name, text in named:
@@ -169,6 +175,7 @@ def _environment(command: Command, *, everything: bool) -> Iterator[str]:
 
 
 def _heeds(command: Command) -> Iterator[str]:
+    yield _title(command)
     yield from (argument.value.name for argument in command.arguments)
     for option in command.options:
         yield from option.names

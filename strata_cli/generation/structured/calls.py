@@ -49,10 +49,9 @@ class CallTask:
         return self._constraint
 
     def check(self, generated: str, *, cut: bool) -> None:
-        """Raise STRUCTURED_OUTPUT_FAILED where what was generated holds no whole call, or one that may not be made."""
+        """Raise STRUCTURED_OUTPUT_FAILED where what was generated is not whole calls, or one that may not be made."""
         text, calls = written_after(self._place, generated), self._calls(generated)
-        # After a whole call, a second one may be cut.
-        if not calls or not (self._constraint.complete(text) or cut):
+        if not calls or not self._constraint.complete(text):
             words = "was cut before it was complete" if cut else "is not what the format allows"
             raise _failure(words, text)
         for name, arguments in calls:
