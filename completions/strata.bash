@@ -43,60 +43,60 @@ _strata_command() {
 
 # Sets takes, what the option $1 of the command takes, and choices; empty for a flag and for what is no option.
 _strata_option() {
-    takes= choices=()
+    takes='' choices=()
     case "$command $1" in
-        'strata chat --prefix' | 'strata chat --prefill' | 'strata chat -s' | 'strata chat --system' | 'strata chat --template-kwargs' | 'strata chat -n' | 'strata chat --max-tokens' | 'strata chat --temp' | 'strata chat --top-k' | 'strata chat --top-p' | 'strata chat --min-p' | 'strata chat --seed' | 'strata chat --repeat-penalty' | 'strata chat --repeat-last-n' | 'strata chat --presence-penalty' | 'strata chat --frequency-penalty' | 'strata chat --stop' | 'strata chat -c' | 'strata chat --ctx-size' | 'strata chat --n-cpu-moe' | 'strata chat -t' | 'strata chat --threads' | 'strata chat -b' | 'strata chat --batch-size' | 'strata chat --ubatch-size' | 'strata chat --device' | 'strata chat --logprobs') takes=nothing ;;
-        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --tools' | 'strata chat --session' | 'strata chat --template' | 'strata chat --schema' | 'strata chat --grammar' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes=file ;;
-        'strata chat --input') takes=choice choices=(auto text json jsonl none) ;;
-        'strata chat --dialect') takes=choice choices=(auto openai anthropic) ;;
-        'strata chat -m' | 'strata chat --model') takes=model ;;
-        'strata chat --schema-mode') takes=choice choices=(constrain validate) ;;
-        'strata chat -ngl' | 'strata chat --gpu-layers') takes=choice choices=(auto all) ;;
-        'strata chat --flash-attn') takes=choice choices=(auto on off) ;;
-        'strata chat --cache-type-k' | 'strata chat --cache-type-v') takes=choice choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
-        'strata chat --format') takes=choice choices=(text json jsonl) ;;
-        'strata chat --color') takes=choice choices=(auto always never) ;;
-        'strata complete -f' | 'strata complete --file' | 'strata complete --lora' | 'strata complete -o' | 'strata complete --output') takes=file ;;
-        'strata complete --input') takes=choice choices=(auto text none) ;;
-        'strata complete --dialect') takes=choice choices=(auto openai anthropic) ;;
-        'strata complete -m' | 'strata complete --model') takes=model ;;
-        'strata complete -n' | 'strata complete --max-tokens' | 'strata complete --temp' | 'strata complete --top-k' | 'strata complete --top-p' | 'strata complete --min-p' | 'strata complete --seed' | 'strata complete --repeat-penalty' | 'strata complete --repeat-last-n' | 'strata complete --presence-penalty' | 'strata complete --frequency-penalty' | 'strata complete --stop' | 'strata complete -c' | 'strata complete --ctx-size' | 'strata complete --n-cpu-moe' | 'strata complete -t' | 'strata complete --threads' | 'strata complete -b' | 'strata complete --batch-size' | 'strata complete --ubatch-size' | 'strata complete --device' | 'strata complete --logprobs') takes=nothing ;;
-        'strata complete -ngl' | 'strata complete --gpu-layers') takes=choice choices=(auto all) ;;
-        'strata complete --flash-attn') takes=choice choices=(auto on off) ;;
-        'strata complete --cache-type-k' | 'strata complete --cache-type-v') takes=choice choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
-        'strata complete --format') takes=choice choices=(text json jsonl) ;;
-        'strata complete --color') takes=choice choices=(auto always never) ;;
-        'strata render --prefix' | 'strata render --prefill' | 'strata render -s' | 'strata render --system' | 'strata render --template-kwargs' | 'strata render --bos' | 'strata render --eos') takes=nothing ;;
-        'strata render --prefix-file' | 'strata render -f' | 'strata render --file' | 'strata render --messages' | 'strata render --tools' | 'strata render --template' | 'strata render --schema' | 'strata render --grammar' | 'strata render -o' | 'strata render --output') takes=file ;;
-        'strata render --input') takes=choice choices=(auto text json jsonl none) ;;
-        'strata render --dialect') takes=choice choices=(auto openai anthropic) ;;
-        'strata render -m' | 'strata render --model') takes=model ;;
-        'strata render --schema-mode') takes=choice choices=(constrain validate) ;;
-        'strata render --format') takes=choice choices=(text json) ;;
-        'strata render --color') takes=choice choices=(auto always never) ;;
-        'strata bench --depth' | 'strata bench --prompt-tokens' | 'strata bench --tokens' | 'strata bench --runs' | 'strata bench -c' | 'strata bench --ctx-size' | 'strata bench --n-cpu-moe' | 'strata bench -t' | 'strata bench --threads' | 'strata bench -b' | 'strata bench --batch-size' | 'strata bench --ubatch-size' | 'strata bench --device') takes=nothing ;;
-        'strata bench --against') takes=choice choices=(raw) ;;
-        'strata bench --format') takes=choice choices=(text json) ;;
-        'strata bench -m' | 'strata bench --model') takes=model ;;
-        'strata bench -ngl' | 'strata bench --gpu-layers') takes=choice choices=(auto all) ;;
-        'strata bench --flash-attn') takes=choice choices=(auto on off) ;;
-        'strata bench --cache-type-k' | 'strata bench --cache-type-v') takes=choice choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
-        'strata bench --lora') takes=file ;;
-        'strata cache info --format') takes=choice choices=(text json) ;;
+        'strata chat --prefix' | 'strata chat --prefill' | 'strata chat -s' | 'strata chat --system' | 'strata chat --template-kwargs' | 'strata chat -n' | 'strata chat --max-tokens' | 'strata chat --temp' | 'strata chat --top-k' | 'strata chat --top-p' | 'strata chat --min-p' | 'strata chat --seed' | 'strata chat --repeat-penalty' | 'strata chat --repeat-last-n' | 'strata chat --presence-penalty' | 'strata chat --frequency-penalty' | 'strata chat --stop' | 'strata chat -c' | 'strata chat --ctx-size' | 'strata chat --n-cpu-moe' | 'strata chat -t' | 'strata chat --threads' | 'strata chat -b' | 'strata chat --batch-size' | 'strata chat --ubatch-size' | 'strata chat --device' | 'strata chat --logprobs') takes='nothing' ;;
+        'strata chat --prefix-file' | 'strata chat -f' | 'strata chat --file' | 'strata chat --messages' | 'strata chat --tools' | 'strata chat --session' | 'strata chat --template' | 'strata chat --schema' | 'strata chat --grammar' | 'strata chat --lora' | 'strata chat -o' | 'strata chat --output') takes='file' ;;
+        'strata chat --input') takes='choice' choices=(auto text json jsonl none) ;;
+        'strata chat --dialect') takes='choice' choices=(auto openai anthropic) ;;
+        'strata chat -m' | 'strata chat --model') takes='model' ;;
+        'strata chat --schema-mode') takes='choice' choices=(constrain validate) ;;
+        'strata chat -ngl' | 'strata chat --gpu-layers') takes='choice' choices=(auto all) ;;
+        'strata chat --flash-attn') takes='choice' choices=(auto on off) ;;
+        'strata chat --cache-type-k' | 'strata chat --cache-type-v') takes='choice' choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
+        'strata chat --format') takes='choice' choices=(text json jsonl) ;;
+        'strata chat --color') takes='choice' choices=(auto always never) ;;
+        'strata complete -f' | 'strata complete --file' | 'strata complete --lora' | 'strata complete -o' | 'strata complete --output') takes='file' ;;
+        'strata complete --input') takes='choice' choices=(auto text none) ;;
+        'strata complete --dialect') takes='choice' choices=(auto openai anthropic) ;;
+        'strata complete -m' | 'strata complete --model') takes='model' ;;
+        'strata complete -n' | 'strata complete --max-tokens' | 'strata complete --temp' | 'strata complete --top-k' | 'strata complete --top-p' | 'strata complete --min-p' | 'strata complete --seed' | 'strata complete --repeat-penalty' | 'strata complete --repeat-last-n' | 'strata complete --presence-penalty' | 'strata complete --frequency-penalty' | 'strata complete --stop' | 'strata complete -c' | 'strata complete --ctx-size' | 'strata complete --n-cpu-moe' | 'strata complete -t' | 'strata complete --threads' | 'strata complete -b' | 'strata complete --batch-size' | 'strata complete --ubatch-size' | 'strata complete --device' | 'strata complete --logprobs') takes='nothing' ;;
+        'strata complete -ngl' | 'strata complete --gpu-layers') takes='choice' choices=(auto all) ;;
+        'strata complete --flash-attn') takes='choice' choices=(auto on off) ;;
+        'strata complete --cache-type-k' | 'strata complete --cache-type-v') takes='choice' choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
+        'strata complete --format') takes='choice' choices=(text json jsonl) ;;
+        'strata complete --color') takes='choice' choices=(auto always never) ;;
+        'strata render --prefix' | 'strata render --prefill' | 'strata render -s' | 'strata render --system' | 'strata render --template-kwargs' | 'strata render --bos' | 'strata render --eos') takes='nothing' ;;
+        'strata render --prefix-file' | 'strata render -f' | 'strata render --file' | 'strata render --messages' | 'strata render --tools' | 'strata render --template' | 'strata render --schema' | 'strata render --grammar' | 'strata render -o' | 'strata render --output') takes='file' ;;
+        'strata render --input') takes='choice' choices=(auto text json jsonl none) ;;
+        'strata render --dialect') takes='choice' choices=(auto openai anthropic) ;;
+        'strata render -m' | 'strata render --model') takes='model' ;;
+        'strata render --schema-mode') takes='choice' choices=(constrain validate) ;;
+        'strata render --format') takes='choice' choices=(text json) ;;
+        'strata render --color') takes='choice' choices=(auto always never) ;;
+        'strata bench --depth' | 'strata bench --prompt-tokens' | 'strata bench --tokens' | 'strata bench --runs' | 'strata bench -c' | 'strata bench --ctx-size' | 'strata bench --n-cpu-moe' | 'strata bench -t' | 'strata bench --threads' | 'strata bench -b' | 'strata bench --batch-size' | 'strata bench --ubatch-size' | 'strata bench --device') takes='nothing' ;;
+        'strata bench --against') takes='choice' choices=(raw) ;;
+        'strata bench --format') takes='choice' choices=(text json) ;;
+        'strata bench -m' | 'strata bench --model') takes='model' ;;
+        'strata bench -ngl' | 'strata bench --gpu-layers') takes='choice' choices=(auto all) ;;
+        'strata bench --flash-attn') takes='choice' choices=(auto on off) ;;
+        'strata bench --cache-type-k' | 'strata bench --cache-type-v') takes='choice' choices=(f32 f16 bf16 q8_0 q4_0 q4_1 iq4_nl q5_0 q5_1) ;;
+        'strata bench --lora') takes='file' ;;
+        'strata cache info --format') takes='choice' choices=(text json) ;;
     esac
 }
 
 # The same for the command's argument number $1, from 0.
 _strata_argument() {
-    takes= choices=()
+    takes='' choices=()
     case "$command $1" in
-        'strata chat '*) takes=nothing ;;
-        'strata complete '*) takes=nothing ;;
-        'strata render '*) takes=nothing ;;
-        'strata bench '0) takes=model ;;
-        'strata completion '0) takes=choice choices=(bash zsh fish) ;;
-        'strata man '0) takes=choice choices=(chat complete render bench completion man cache models) ;;
-        'strata models path '0) takes=model ;;
+        'strata chat '*) takes='nothing' ;;
+        'strata complete '*) takes='nothing' ;;
+        'strata render '*) takes='nothing' ;;
+        'strata bench 0') takes='model' ;;
+        'strata completion 0') takes='choice' choices=(bash zsh fish) ;;
+        'strata man 0') takes='choice' choices=(chat complete render bench completion man cache models) ;;
+        'strata models path 0') takes='model' ;;
     esac
 }
 
@@ -108,7 +108,7 @@ _strata_wants() {
     for ((at = 1; at < ${#1}; at++)); do
         _strata_option "-${1:at:1}"
         if [[ $takes ]]; then
-            [[ $((at + 1)) -eq ${#1} ]] || takes= choices=()
+            [[ $((at + 1)) -eq ${#1} ]] || takes='' choices=()
             return 0
         fi
     done
@@ -117,12 +117,12 @@ _strata_wants() {
 # Finds the command, and what the last word is: sets takes, number (of the argument) and ended (after --).
 _strata_read() {
     local index word known
-    command=strata number=0 ended= takes= choices=()
+    command=strata number=0 ended='' takes='' choices=()
     _strata_command
     for ((index = 1; index < ${#words[@]} - 1; index++)); do
         word=${words[index]}
         if [[ $takes ]]; then
-            takes=
+            takes=''
         elif [[ ! $ended && $word == -- ]]; then
             ended=yes
         elif [[ ! $ended && $word == -?* ]]; then
@@ -155,7 +155,7 @@ _strata_models() {
         [[ $name == "$plain"* ]] || continue
         printf -v escaped %q "$name"
         [[ ! $quote ]] || escaped=$name
-        current= _strata_reply "$escaped"
+        current='' _strata_reply "$escaped"
     done < <(strata models list --names 2>/dev/null </dev/null)
     [[ ${COMPREPLY+set} ]] || _strata_files
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from shlex import quote
 
-from strata_cli.cli.generate.definition import Command, Option, Value
+from strata_cli.cli.generate.definition import Argument, Command, Option, Value
 
 # bash cuts words at the characters of COMP_WORDBREAKS, among them = and :, and replaces only the last piece.
 # _strata_words puts the pieces together again; what stands before the last piece is taken off each reply.
@@ -42,7 +42,7 @@ _strata_command() {
 
 # Sets takes, what the option $1 of the command takes, and choices; empty for a flag and for what is no option.
 _strata_option() {
-    takes= choices=()
+    takes='' choices=()
     case "$command $1" in
 @OPTIONS@
     esac
@@ -50,7 +50,7 @@ _strata_option() {
 
 # The same for the command's argument number $1, from 0.
 _strata_argument() {
-    takes= choices=()
+    takes='' choices=()
     case "$command $1" in
 @ARGUMENTS@
     esac
@@ -64,7 +64,7 @@ _strata_wants() {
     for ((at = 1; at < ${#1}; at++)); do
         _strata_option "-${1:at:1}"
         if [[ $takes ]]; then
-            [[ $((at + 1)) -eq ${#1} ]] || takes= choices=()
+            [[ $((at + 1)) -eq ${#1} ]] || takes='' choices=()
             return 0
         fi
     done
@@ -73,12 +73,12 @@ _strata_wants() {
 # Finds the command, and what the last word is: sets takes, number (of the argument) and ended (after --).
 _strata_read() {
     local index word known
-    command=strata number=0 ended= takes= choices=()
+    command=strata number=0 ended='' takes='' choices=()
     _strata_command
     for ((index = 1; index < ${#words[@]} - 1; index++)); do
         word=${words[index]}
         if [[ $takes ]]; then
-            takes=
+            takes=''
         elif [[ ! $ended && $word == -- ]]; then
             ended=yes
         elif [[ ! $ended && $word == -?* ]]; then
@@ -111,7 +111,7 @@ _strata_models() {
         [[ $name == "$plain"* ]] || continue
         printf -v escaped %q "$name"
         [[ ! $quote ]] || escaped=$name
-        current= _strata_reply "$escaped"
+        current='' _strata_reply "$escaped"
     done < <(strata models list --names 2>/dev/null </dev/null)
     [[ ${COMPREPLY+set} ]] || _strata_files
 }
@@ -195,10 +195,14 @@ def _options(command: Command) -> list[str]:
 
 def _arguments(command: Command) -> list[str]:
     return [
-        f"{quote(command.line + ' ')}{'*' if argument.repeatable else number}) {_takes(argument.value)} ;;"
+        f"{_place(command, argument, number)}) {_takes(argument.value)} ;;"
         for number, argument in enumerate(command.arguments)
     ]
 
 
+def _place(command: Command, argument: Argument, number: int) -> str:
+    return f"{quote(command.line + ' ')}*" if argument.repeatable else quote(f"{command.line} {number}")
+
+
 def _takes(value: Value) -> str:
-    return f"takes={value.completes}" + (f" choices={_array(value.choices)}" if value.choices else "")
+    return f"takes='{value.completes}'" + (f" choices={_array(value.choices)}" if value.choices else "")
