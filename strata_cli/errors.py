@@ -220,7 +220,7 @@ INVALID_JSON = _kind(
     _USAGE,
     400,
     "The input is not valid JSON.",
-    "Correct it at the line and column that the message names.",
+    "Correct it at the place that the message names.",
 )
 INVALID_TEXT = _kind(
     "invalid_text",

@@ -105,6 +105,12 @@ def test_a_smaller_device_gets_all_layers_and_less_context() -> None:
     assert "-c sets it" in decided.notes[0]
 
 
+def test_more_context_than_the_model_knows_is_noted() -> None:
+    assert plan(LLAMA, replace(OPTIONS, context=131_072), [], 640 * GB).notes == ()
+    (note,) = plan(LLAMA, replace(OPTIONS, context=131_073), [], 640 * GB).notes
+    assert "131,073" in note and "trained for 131,072" in note
+
+
 def test_a_small_device_gets_some_layers() -> None:
     decided = plan(LLAMA, replace(OPTIONS, context=8192), [4 * GB], 64 * GB)
     assert 5 < decided.layers < 25

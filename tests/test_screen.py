@@ -13,7 +13,7 @@ from strata_cli.conversation.request import Request
 from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.picture import picture
 from strata_cli.output.terminal.screen import TextAnswer, answer_on
-from strata_cli.output.terminal.stats import cut
+from strata_cli.output.terminal.stats import remark
 from strata_cli.prompt.template import ChatTemplate
 from strata_cli.prompt.turn import Prompt, compose
 from tests.screens import Sent, controls, environment, plain, rows
@@ -154,8 +154,15 @@ def test_notes_are_one_line_each() -> None:
 def test_a_cut_answer_says_why(ending: str, left: int, words: str | None) -> None:
     figures = Figures(1, 0, 1, 0, 7, left, 0.0, 0.0, 0.0)
     reply = Reply(Head("x", 0, "model", 0), (Choice((TextBlock("x"),), ending),), figures)
-    reason = cut(reply, 100)
+    reason = remark(reply, 100)
     assert reason is None if words is None else words in (reason or "")
+
+
+@pytest.mark.parametrize(("prefix", "words"), [(0, "the model had nothing to say"), (3, "nothing to say after that")])
+def test_an_empty_answer_is_said_to_be_one(prefix: int, words: str) -> None:
+    figures = Figures(1, prefix, 1 + prefix, 0, 0, 5, 0.0, 0.0, 0.0)
+    said = remark(Reply(Head("x", 0, "model", 0), (Choice((), "stop"),), figures), 100)
+    assert said is not None and said.endswith(words)
 
 
 # The prompt's picture

@@ -248,6 +248,29 @@ def test_a_broken_session_is_refused_and_left_as_it_was(chat, session: Path, dat
     assert session.read_bytes() == data
 
 
+def test_an_answered_conversation_and_nothing_more_is_no_question(chat, session: Path) -> None:
+    chat("Hi")
+    before = session.read_bytes()
+    for stdin in (None, b""):
+        done = chat(stdin=stdin)
+        assert (done.status, done.out) == (2, b"") and "there is no prompt" in done.err and "--continue" in done.err
+        assert chat("--prefix", "x", stdin=stdin).status == 2
+    assert session.read_bytes() == before
+    assert chat("--continue", stdin=b"").status == 0
+
+
+def test_a_question_in_a_session_is_answered_without_another(chat, session: Path) -> None:
+    session.write_text(json.dumps([USER]))
+    assert chat(stdin=b"").status == 0
+    assert [message["role"] for message in kept(session)] == ["user", "assistant"]
+
+
+def test_a_request_is_no_session_and_the_error_says_what_is(chat, session: Path) -> None:
+    session.write_text(json.dumps({"messages": [USER]}))
+    done = chat("Hi")
+    assert done.status == 2 and 'only the list under "messages"' in done.err and "left as it is" in done.err
+
+
 def test_a_session_that_cannot_be_written_is_refused_before_any_work(tiny_model: Path, tmp_path: Path) -> None:
     for folder in (tmp_path / "missing", unwritable(tmp_path)):
         done = strata("chat", "-m", str(tiny_model), "--session", str(folder / "s.json"), "Hi")

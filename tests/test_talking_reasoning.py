@@ -76,3 +76,6 @@ def test_thinking_can_be_folded_or_hidden(desk, choice: str) -> None:
     assert "likely" not in talk("Rain?")
     assert "Yes." in talk.out.shown
     assert "it can be show, fold or hide" in talk("/set thinking loud")
+    assert f"thinking           {choice}" in talk("/set")
+    assert "thinking           show" in talk("/set thinking")
+    assert "thinking" in talk("/set loudness 3")

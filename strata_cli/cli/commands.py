@@ -147,7 +147,7 @@ def _system(talk: Talk, rest: str) -> None:
         talk.note("there is no system message now" + (f"; it was: {before}" if before else ""))
 
 
-SETTINGS = SamplingOptions._fields
+SETTINGS = (*SamplingOptions._fields, "thinking")
 
 
 _SHORT_NAMES = {"temp": "temperature", "n": "max_tokens"}
@@ -156,11 +156,8 @@ THINKING = ("on", "off", "auto")
 
 def _set_thinking(talk: Talk, choice: str) -> None:
     if choice not in ("show", "fold", "hide"):
-        raise StrataError(
-            INVALID_USAGE, f"thinking cannot be {choice or 'nothing'}", hint="it can be show, fold or hide"
-        )
+        raise StrataError(INVALID_USAGE, f"thinking cannot be {choice}", hint="it can be show, fold or hide")
     talk.thinking = choice
-    talk.note(f"thinking: {choice}")
 
 
 def _set(talk: Talk, rest: str) -> None:
@@ -170,14 +167,14 @@ def _set(talk: Talk, rest: str) -> None:
     if not name:
         _show_settings(talk)
         return
-    if name == "thinking":
-        _set_thinking(talk, value.strip())
-        return
     if name not in SETTINGS:
         close = difflib.get_close_matches(name, SETTINGS, 1)
         hint = f"did you mean {close[0]}?" if close else f"it can be {', '.join(SETTINGS)}"
         raise StrataError(INVALID_USAGE, f"there is no setting {name}", hint=hint)
-    talk.sampling = talk.sampling._replace(**{name: _setting(name, value.strip())})
+    if name == "thinking":
+        _set_thinking(talk, value.strip() or "show")
+    else:
+        talk.sampling = talk.sampling._replace(**{name: _setting(name, value.strip())})
     _show_settings(talk)
 
 
@@ -216,12 +213,13 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _show_settings(talk: Talk) -> None:
     sampling = sampling_of(talk.conversation.engine.info, talk.sampling, lambda: 0)
-    for name in SETTINGS:
+    for name in SamplingOptions._fields:
         said = getattr(talk.sampling, name)
         value = said if said not in (None, ()) else getattr(sampling, name, None)
         if name == "seed" and said is None:
             value = None
         talk.messages.line(f"  {name:18} {'-' if value is None else value}")
+    talk.messages.line(f"  {'thinking':18} {talk.thinking}")
 
 
 def _think(talk: Talk, rest: str) -> None:

@@ -34,7 +34,7 @@ from strata_cli.output import json
 from strata_cli.output.terminal.messages import Messages
 from strata_cli.output.terminal.reasoning import Thinking
 from strata_cli.output.terminal.screen import Answer, answer_on
-from strata_cli.output.terminal.stats import cut, stats
+from strata_cli.output.terminal.stats import remark, stats
 from strata_cli.prompt.turn import Prompt, check
 
 
@@ -87,8 +87,8 @@ def converse(
 
     said, fields = incoming.words(prompt, input.file), incoming.fields_of(prefill)
     shapes = functools.partial(shape_of, output.format, input.dialect)
-    empty = bool(kept.dialogue.messages)
-    asked = incoming.asked(environment, said, input, fields, finish, shapes, may_be_empty=empty)
+    missing = kept.missing(continued=prefill.continue_final)
+    asked = incoming.asked(environment, said, input, fields, finish, shapes, missing=missing)
     one = isinstance(asked, incoming.Asked)
     if one:
         check_shape(asked, output, kept)
@@ -229,7 +229,7 @@ class Shown:
             self._kept.keep(request, gathering.reply, self._messages)
         finally:
             answer.finish()
-        if reason := cut(gathering.reply, self._conversation.engine.info.context):
+        if reason := remark(gathering.reply, self._conversation.engine.info.context):
             self._messages.aside(reason)
         self._after(gathering.reply)
 

@@ -26,6 +26,8 @@ PATIENCE = 1.0
 """Seconds of silence on an open standard input after which the user is told what is being waited for."""
 
 
+NO_PROMPT = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
+"""What to do where nothing is asked."""
 WAITING = "strata: waiting for standard input (end it with Ctrl-D, or use --input none)\n"
 
 
@@ -147,13 +149,13 @@ def asked(
     finish: Callable[[Request], Request],
     shape_of: ShapeOf,
     *,
-    may_be_empty: bool = False,
+    missing: str | None = NO_PROMPT,
 ) -> Asked | Iterator[Line]:
     """What is asked for: one request, or one a line.
 
     `fields` are laid over each JSON conversation before it is parsed; `finish` adds what the command line says.
 
-    Raises INVALID_USAGE when nothing is asked.
+    Raises INVALID_USAGE when nothing is asked, with the hint `missing`; None: that is no error.
     """
     reader = Reader(fields, finish, shape_of)
     if options.input == "jsonl" and environment.stdin is not None:
@@ -164,9 +166,8 @@ def asked(
     text = _joined(sources.piped, sources.prompt)
     if sources.conversation is not None:
         return reader.one(sources.conversation, text)
-    if text is None and not may_be_empty:
-        hint = 'give one: strata chat "Hello", or pipe text or a JSON conversation'
-        raise StrataError(INVALID_USAGE, "there is no prompt", hint=hint)
+    if text is None and missing is not None:
+        raise StrataError(INVALID_USAGE, "there is no prompt", hint=missing)
     shape = shape_of(None)
     with shape.errors():
         messages = () if text is None else (Message("user", text),)

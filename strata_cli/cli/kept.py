@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strata_cli.cli.answer import REPLACEMENT
+from strata_cli.cli.input import NO_PROMPT
 from strata_cli.conversation import saved
 from strata_cli.conversation.dialogue import Dialogue
 from strata_cli.conversation.messages import Message
@@ -35,6 +36,14 @@ class Kept:
         data = file.read()
         file.check()
         return cls(file, Dialogue() if data is None else saved.load(data, name))
+
+    def missing(self, *, continued: bool) -> str | None:
+        """What to say to somebody who asks nothing; None where the conversation itself can be answered."""
+        messages = self.dialogue.messages
+        if not messages:
+            return NO_PROMPT
+        answered = messages[-1].role == "assistant" and not continued
+        return "give one, or go on with the last answer (--continue)" if answered else None
 
     def before(self, request: Request, system: str | None) -> Request:
         """The request after the kept messages; a system message of its own takes the place of theirs."""

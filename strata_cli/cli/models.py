@@ -30,7 +30,7 @@ def path(
     ctx: typer.Context,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name or a file.")] = None,
 ) -> None:
-    """Print the file behind a model's name, or the demo model's."""
+    """Print the file behind a model's name, or that of the model that answers where none is named."""
     from strata_cli.store.models import find, working_folder
 
     found = find(model or ctx.obj.variables.get("STRATA_MODEL"), ctx.obj.variables, working_folder())

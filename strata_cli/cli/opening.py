@@ -34,7 +34,7 @@ def open_engine(
     """
     found = models.find(model.model, environment.variables, models.working_folder())
     if not model.model:
-        messages.note(f"no model was named (-m); {found.name} answers")
+        messages.note(f"no model was named (-m, STRATA_MODEL); {found.name} answers")
     options = replace(engine_options(str(found.path), device), vocab_only=vocab_only)
 
     from strata_cli.engine import llama

@@ -54,7 +54,7 @@ DebugFlag = Annotated[
 ]
 QuietFlag = Annotated[bool, option("-q", "--quiet", panel=OUTPUT, help="No notes and no progress.")]
 ColorChoice = Annotated[
-    Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour.")
+    Literal["auto", "always", "never"] | None, option("--color", panel=OUTPUT, help="When to use colour. [auto]")
 ]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 
@@ -73,32 +73,50 @@ class DeviceOptions(Group):
 
     ctx_size: Annotated[
         int | None,
-        option("-c", "--ctx-size", panel=CONTEXT, metavar="N", min=1, help="Tokens of prompt and answer together."),
+        option(
+            "-c",
+            "--ctx-size",
+            panel=CONTEXT,
+            metavar="N",
+            min=1,
+            help="Tokens of prompt and answer together. [the model's]",
+        ),
     ] = None
     gpu_layers: Annotated[
         str | None,
-        option("-ngl", "--gpu-layers", panel=CONTEXT, metavar="auto|all|N", help="Layers on the GPU."),
+        option("-ngl", "--gpu-layers", panel=CONTEXT, metavar="auto|all|N", help="Layers on the GPU. [auto]"),
     ] = None
     n_cpu_moe: Annotated[
         int | None,
         option("--n-cpu-moe", panel=CONTEXT, metavar="N", min=0, help="Layers whose experts stay on the CPU."),
     ] = None
-    threads: Annotated[int | None, option("-t", "--threads", panel=CONTEXT, metavar="N", min=1, help="Threads.")] = None
+    threads: Annotated[
+        int | None, option("-t", "--threads", panel=CONTEXT, metavar="N", min=1, help="Threads. [one a core]")
+    ] = None
     batch_size: Annotated[
         int | None,
-        option("-b", "--batch-size", panel=CONTEXT, metavar="N", min=1, help="Tokens evaluated at once."),
+        option(
+            "-b", "--batch-size", panel=CONTEXT, metavar="N", min=1, help="Tokens evaluated at once. [as --ubatch-size]"
+        ),
     ] = None
     ubatch_size: Annotated[
         int | None,
-        option("--ubatch-size", panel=CONTEXT, metavar="N", min=1, help="Tokens that the device takes at once."),
+        option(
+            "--ubatch-size",
+            panel=CONTEXT,
+            metavar="N",
+            min=1,
+            help="Tokens that the device takes at once. [512, or less]",
+        ),
     ] = None
-    flash_attn: Annotated[Switch | None, option("--flash-attn", panel=CONTEXT, help="Flash attention.")] = None
+    flash_attn: Annotated[Switch | None, option("--flash-attn", panel=CONTEXT, help="Flash attention. [auto]")] = None
     cache_type_k: Annotated[
-        CacheType | None, option("--cache-type-k", panel=CONTEXT, metavar="TYPE", help="KV cache type of the keys.")
+        CacheType | None,
+        option("--cache-type-k", panel=CONTEXT, metavar="TYPE", help="KV cache type of the keys. [f16]"),
     ] = None
     cache_type_v: Annotated[
         CacheType | None,
-        option("--cache-type-v", panel=CONTEXT, metavar="TYPE", help="KV cache type of the values."),
+        option("--cache-type-v", panel=CONTEXT, metavar="TYPE", help="KV cache type of the values. [f16]"),
     ] = None
     device: Annotated[
         list[str] | None,
@@ -146,7 +164,7 @@ class InputOptions(Group):
     ] = None
     input: Annotated[
         Literal["auto", "text", "json", "jsonl", "none"] | None,
-        option("--input", panel=INPUT, help="What standard input holds; none leaves it alone."),
+        option("--input", panel=INPUT, help="What standard input holds; none leaves it alone. [auto]"),
     ] = None
     dialect: DialectChoice = None
     tools: Annotated[
@@ -174,7 +192,7 @@ class RawInputOptions(Group):
     ] = None
     input: Annotated[
         Literal["auto", "text", "none"] | None,
-        option("--input", panel=INPUT, help="What standard input holds; none leaves it alone."),
+        option("--input", panel=INPUT, help="What standard input holds; none leaves it alone. [auto]"),
     ] = None
     dialect: DialectChoice = None
 
@@ -205,7 +223,9 @@ class StructureOptions(Group):
     ] = None
     schema_mode: Annotated[
         Literal["constrain", "validate"] | None,
-        option("--schema-mode", panel=STRUCTURE, help="Write nothing else, or only check what was written."),
+        option(
+            "--schema-mode", panel=STRUCTURE, help="Write nothing else, or only check what was written. [constrain]"
+        ),
     ] = None
     grammar: Annotated[
         str | None,
@@ -238,7 +258,9 @@ class SamplingOptions(Group):
 
     max_tokens: Annotated[
         int | None,
-        option("-n", "--max-tokens", panel=SAMPLING, metavar="N", min=0, help="Generate at most N tokens."),
+        option(
+            "-n", "--max-tokens", panel=SAMPLING, metavar="N", min=0, help="Generate at most N tokens. [as many as fit]"
+        ),
     ] = None
     temperature: Annotated[
         float | None,
@@ -258,7 +280,14 @@ class SamplingOptions(Group):
     ] = None
     seed: Annotated[
         int | None,
-        option("--seed", panel=SAMPLING, metavar="N", min=0, max=2**32 - 2, help="Make the choices repeatable."),
+        option(
+            "--seed",
+            panel=SAMPLING,
+            metavar="N",
+            min=0,
+            max=2**32 - 2,
+            help="Make the choices repeatable. [another each time]",
+        ),
     ] = None
     repeat_penalty: Annotated[
         float | None,
@@ -290,7 +319,7 @@ class OutputOptions(Group):
     ] = None
     format: Annotated[
         Literal["text", "json", "jsonl"] | None,
-        option("--format", panel=OUTPUT, help="What is written; jsonl is the answer's stream, an event a line."),
+        option("--format", panel=OUTPUT, help="What is written; jsonl is the answer's stream, an event a line. [text]"),
     ] = None
     logprobs: Annotated[
         int | None,
@@ -318,7 +347,9 @@ class RenderOutputOptions(Group):
     output: Annotated[
         str | None, option("-o", "--output", panel=OUTPUT, metavar="FILE", help="Write the prompt to a file.")
     ] = None
-    format: Annotated[Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written.")] = None
+    format: Annotated[
+        Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written. [text]")
+    ] = None
     debug: DebugFlag = False
     quiet: QuietFlag = False
     color: ColorChoice = None
@@ -340,7 +371,9 @@ class BenchOptions(Group):
         Literal["raw"] | None,
         option("--against", panel=MEASURE, help="Beside it, a bare loop over llama.cpp, in turns."),
     ] = None
-    format: Annotated[Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written.")] = None
+    format: Annotated[
+        Literal["text", "json"] | None, option("--format", panel=OUTPUT, help="What is written. [text]")
+    ] = None
     debug: DebugFlag = False
     quiet: QuietFlag = False
 

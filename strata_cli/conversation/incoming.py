@@ -55,9 +55,8 @@ def load_json(text: str, source: str) -> Json:
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise StrataError(
-            INVALID_JSON, f"{source} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
+        raise StrataError(INVALID_JSON, f"{source} is not valid JSON: {error.msg} at {place}") from None
     except RecursionError:
         raise _too_deep(source) from None
     except ValueError as error:

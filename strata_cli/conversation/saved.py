@@ -31,10 +31,13 @@ def load(data: bytes, source: str) -> Dialogue:
     try:
         value = load_json(decode(data, source), source)
         if not isinstance(value, list):
-            raise StrataError(SESSION_INVALID, f"{source} is not a JSON list of messages")
+            whole = isinstance(value, dict) and "messages" in value
+            hint = 'a session holds only the list under "messages"; it was left as it is' if whole else ""
+            raise StrataError(SESSION_INVALID, f"{source} is not a JSON list of messages", hint=hint)
         messages = parse(value).messages
     except StrataError as error:
-        raise StrataError(SESSION_INVALID, error.message, hint=SESSION_INVALID.remedy) from None
+        hint = error.hint if error.kind is SESSION_INVALID else SESSION_INVALID.remedy
+        raise StrataError(SESSION_INVALID, error.message, hint=hint) from None
     last = messages[-1] if messages else None
     unfinished = last is not None and last.role == "assistant" and last.extra.get(UNFINISHED) is True
     return Dialogue(tuple(map(_without_mark, messages)), unfinished)

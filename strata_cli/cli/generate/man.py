@@ -63,7 +63,7 @@ def page(program: Command, command: Command) -> str:
         *(_index(command) if command is program else _commands(command)),
         *_environment(command, everything=command is program),
         *(_configuration() if command is program else ()),
-        *_exit_status(),
+        *_exit_status(generates=command is program or "PROMPT" in set(_heeds(command))),
         *_examples(program if command is program else command),
         *_see_also([other for other in (program, *program.commands) if other is not command]),
     ]
@@ -186,9 +186,11 @@ def _configuration() -> Iterator[str]:
     yield from (".SH FILES", ".TP", _bold("~/.config/strata/config.toml"), _text(_CONFIGURATION))
 
 
-def _exit_status() -> Iterator[str]:
+def _exit_status(*, generates: bool) -> Iterator[str]:
     yield ".SH EXIT STATUS"
     for status in ExitStatus:
+        if not generates and status in (ExitStatus.CONTEXT, ExitStatus.STRUCTURED_OUTPUT):
+            continue
         yield from (".TP", _bold(str(int(status))), _text(_STATUS[status]))
     yield from (".TP", _bold("130"), _text(_INTERRUPTED))
 

@@ -189,6 +189,11 @@ def plan(model: Shape, options: ModelOptions, free: Sequence[int], memory: int |
             f"The context is {context:,} tokens, as memory allows, of the {model.training_context:,} that the model "
             f"was trained for; -c sets it."
         )
+    if 0 < model.training_context < context:
+        notes.append(
+            f"The context is {context:,} tokens, and the model was trained for {model.training_context:,}; what it "
+            "writes beyond these may make no sense."
+        )
     everything = len(model.layers) + 1
     if options.gpu_layers == "all":
         layers = everything

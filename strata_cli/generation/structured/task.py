@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from strata_cli.conversation.messages import Json
 from strata_cli.conversation.structure import GrammarText, Schema, Structure
 from strata_cli.engine import Aside, Breach, Constraint, Grammar
 from strata_cli.errors import INVALID_REQUEST, STRUCTURED_OUTPUT_FAILED, StrataError
@@ -131,13 +130,13 @@ def _constraint(structure: Structure, engine: Grammars) -> Constraint | None:
 def _grammar(structure: Structure) -> Grammar:
     document = structure.document
     if isinstance(document, Schema):
-        return Grammar("json_schema", json.dumps(_as_object(document.value), default=dict))
+        if document.value is False:
+            raise StrataError(
+                INVALID_REQUEST, "The schema allows nothing: it is false.", hint="Correct it.", param=structure.field
+            )
+        value = {} if document.value is True else document.value
+        return Grammar("json_schema", json.dumps(value, default=dict))
     return Grammar(document.notation, document.text)
-
-
-def _as_object(schema: Json) -> Json:
-    """The same schema without the short forms of everything and nothing."""
-    return {True: {}, False: {"enum": []}}[schema] if isinstance(schema, bool) else schema
 
 
 def _name(structure: Structure) -> str:

@@ -21,8 +21,11 @@ def stats(info: ModelInfo, threads: Threads, reply: Reply) -> list[str]:
     ]
 
 
-def cut(reply: Reply, context: int) -> str | None:
-    """Why an answer is not complete, where a limit cut it."""
+def remark(reply: Reply, context: int) -> str | None:
+    """Why an answer is not complete, where a limit cut it, or why nothing is seen of it."""
+    if reply.ending == "stop" and not reply.choices[0].blocks:
+        begun = reply.figures.prefix_tokens
+        return "the model had nothing to say" + (" after that" if begun else "")
     if reply.ending != "length":
         return None
     tokens = reply.figures.generated_tokens
