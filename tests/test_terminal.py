@@ -14,10 +14,12 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests import tiny
 from tests.shell import process
 
 TIMEOUT = 60
-LONG = "--temp 0 -c 200000 Hi"
+CONTEXT = 200_000
+LONG = f"--temp 0 -c {CONTEXT} Hi"
 STRATA = f"{shlex.quote(sys.executable)} -m strata_cli"
 
 
@@ -32,6 +34,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def model(tiny_model: Path) -> str:
     return f"-t 1 -m {shlex.quote(str(tiny_model))}"
+
+
+@pytest.fixture(scope="module")
+def endless_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that is trained for so long a context that none of these answers ends."""
+    return tiny.write(tmp_path_factory.mktemp("endless") / "endless.gguf", context=CONTEXT, endless=True)
 
 
 @pytest.fixture
