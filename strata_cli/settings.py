@@ -34,13 +34,15 @@ def defaults(variables: Mapping[str, str], known: frozenset[str]) -> dict[str, d
         if _parameter(key) not in known:
             _refuse(key, known, path(variables))
     said = {"model": model} if (model := variables.get("STRATA_MODEL")) else {}
-    return {
+    found: dict[str, dict[str, Any]] = {
         command: {_parameter(key): value for key, value in (shared | tables.get(command, {})).items()} | said
         for command in COMMANDS
     }
+    # `models path` says which model a conversation would be held with.
+    return found | {"models": {"path": found["chat"]}}
 
 
-COMMANDS = ("chat", "complete", "render")
+COMMANDS = ("chat", "complete", "render", "bench")
 
 
 def _values(variables: Mapping[str, str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_json_has_a_figure_a_run_for_each_depth_and_runner(tiny_model: Path) -> 
 def test_the_table_names_model_and_build(tiny_model: Path) -> None:
     done = strata("bench", "-m", str(tiny_model), *SMALL, "--depth", "0", "--depth", "8")
     assert done.status == 0, done.err
-    assert str(tiny_model) in done.text and "1 threads" in done.text and "llama-cpp-python" in done.text
+    assert str(tiny_model) in done.text and "1 thread," in done.text and "llama-cpp-python" in done.text
     assert [line.split()[0] for line in done.text.splitlines() if "engine, greedy" in line] == ["0", "8"]
 
 
@@ -41,6 +41,15 @@ def test_a_run_is_compared_with_the_bare_run_of_its_turn() -> None:
     ours, bare = Row(0, "engine, greedy", (), (90.0, 99.0, 45.0)), Row(0, "bare, greedy", (), (100.0, 50.0, 50.0))
     assert result(ours, bare)["decode"]["against_bare"] == pytest.approx(0.9)
     assert "against_bare" not in result(bare, bare)["decode"]
+
+
+def test_the_model_of_the_environment_and_of_the_configuration_file(tiny_model: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("threads = 1\nmodel = 'another'\n")
+    run = ("bench", "--runs", "1", "--tokens", "1", "--prompt-tokens", "1", "--depth", "0", "--format", "json")
+    done = strata(*run, STRATA_CONFIG=str(config), STRATA_MODEL=str(tiny_model))
+    assert (done.json["path"], done.json["threads"]) == (str(tiny_model), 1)
+    assert strata(*run, str(tiny_model), STRATA_CONFIG=str(config)).json["path"] == str(tiny_model)
 
 
 @pytest.mark.parametrize("more", [("--depth", "x"), ("--depth", "100", "-c", "50"), ("-m", "another")], ids=" ".join)

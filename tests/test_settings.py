@@ -11,6 +11,8 @@ from strata_cli.cli.options import parameters
 from strata_cli.errors import INVALID_USAGE, ExitStatus, StrataError
 from tests.shell import Done, strata
 
+NOTHING_SET = {"chat": {}, "complete": {}, "render": {}, "bench": {}, "models": {"path": {}}}
+
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
@@ -48,11 +50,19 @@ def test_a_command_has_its_own_table(config: Path) -> None:
     config.write_text('model = "for-all"\n[render]\nmodel = "for-render"\n[chat]\nmodel = "for-chat"\n')
     assert model_named(config) == "for-render"
     values = settings.defaults({"STRATA_CONFIG": str(config)}, parameters())
+    values |= values.pop("models")
     assert {command: table["model"] for command, table in values.items()} == {
         "chat": "for-chat",
         "complete": "for-all",
         "render": "for-render",
+        "bench": "for-all",
+        "path": "for-chat",
     }
+
+
+def test_the_path_of_the_model_that_would_answer(config: Path, tiny_model: Path) -> None:
+    config.write_text(f"[chat]\nmodel = '{tiny_model}'\n")
+    assert strata("models", "path", STRATA_CONFIG=str(config)).text == f"{tiny_model}\n"
 
 
 def render(config: Path, template: Path, *args: str) -> Done:
@@ -79,17 +89,13 @@ def test_the_command_line_checks_the_file_too(config: Path, template: Path) -> N
 
 
 def test_no_file_is_no_error(config: Path, template: Path) -> None:
-    assert not any(settings.defaults({"STRATA_CONFIG": str(config)}, parameters()).values())
+    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == NOTHING_SET
     assert render(config, template).text == "hi"
 
 
 def test_an_empty_file(config: Path) -> None:
     config.touch()
-    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == {
-        "chat": {},
-        "complete": {},
-        "render": {},
-    }
+    assert settings.defaults({"STRATA_CONFIG": str(config)}, parameters()) == NOTHING_SET
 
 
 @pytest.mark.parametrize(

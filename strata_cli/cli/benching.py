@@ -100,19 +100,15 @@ class BareRunner:
         return count / (perf_counter() - started)
 
 
-def bench(
-    environment: Environment, name: str | None, options: BenchOptions, model: ModelOptions, device: DeviceOptions
-) -> int:
+def bench(environment: Environment, options: BenchOptions, model: ModelOptions, device: DeviceOptions) -> int:
     """Measure, and write a table or JSON on standard output."""
-    if name and model.model and name != model.model:
-        raise StrataError(INVALID_USAGE, f"two models were named: {name} and {model.model}", hint="name one")
     depths = _depths(options.depth)
     wanted = max(depths) + max(options.prompt_tokens, options.tokens + 1) + 1
     device = device.but(ctx_size=device.ctx_size or wanted)
     if device.ctx_size < wanted:
         raise StrataError(INVALID_USAGE, f"-c {device.ctx_size} is too small", hint=f"this needs -c {wanted}")
     messages = Messages(environment, quiet=options.quiet, debug=options.debug or environment.debug)
-    opened = open_engine(environment, messages, model.but(model=name or model.model), device, quiet=options.quiet)
+    opened = open_engine(environment, messages, model, device, quiet=options.quiet)
     engine = cast("LlamaEngine", opened)
     loop = engine.bare() if options.against else None
     try:
@@ -210,11 +206,12 @@ def result(row: Row, base: Row | None) -> dict[str, Any]:
 def _table(report: dict[str, Any]) -> str:
     head = [
         f"{report['model']} ({report['path']})",
-        f"{report['device']}, {report['gpu_layers']} layers on it, {report['threads']} threads, "
+        f"{report['device']}, {_counted(report['gpu_layers'], 'layer')} on it, "
+        f"{_counted(report['threads'], 'thread')}, "
         f"batch {report['batch']}, micro-batch {report['ubatch']}",
         f"llama-cpp-python {report['llama_cpp_python']}; {report['system_info']}",
-        f"tokens per second: median of {report['runs']} runs (lowest to highest); "
-        f"prefill of {report['prompt_tokens']} tokens, decode of {report['tokens']}",
+        f"tokens per second: median of {_counted(report['runs'], 'run')} (lowest to highest); "
+        f"prefill of {_counted(report['prompt_tokens'], 'token')}, decode of {report['tokens']}",
         *["x: each run beside the bare one of its turn, the median of these ratios"] * (report["against"] is not None),
         "",
         f"{'depth':>6}  {'':21} {'prefill':>30}  {'decode':>30}".rstrip(),
@@ -224,6 +221,10 @@ def _table(report: dict[str, Any]) -> str:
         for found in report["results"]
     ]
     return "\n".join([*head, *rows])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _cell(figures: dict[str, Any] | None) -> str:

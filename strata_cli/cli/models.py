@@ -33,7 +33,7 @@ def path(
     """Print the file behind a model's name, or that of the model that answers where none is named."""
     from strata_cli.store.models import find, working_folder
 
-    found = find(model or ctx.obj.variables.get("STRATA_MODEL"), ctx.obj.variables, working_folder())
+    found = find(model, ctx.obj.variables, working_folder())
     ctx.obj.stdout.text(_shown(ctx, str(found.path)) + "\n")
 
 
