@@ -133,6 +133,7 @@ def test_home_is_expanded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("wanted", "message", "hint"),
     [
         ("smol", "there is no model smol", "did you mean smollm?"),
+        ("SMOLLM.gguf", "there is no model SMOLLM.gguf", "did you mean smollm?"),
         ("nothing-like-it", "there is no model nothing-like-it", "`strata models list`"),
         ("~no-such-user/x.gguf", "there is no model ~no-such-user/x.gguf", "`strata models list`"),
         (".", ". is a folder", "name the .gguf file in it"),

@@ -91,8 +91,10 @@ def find(wanted: str | None, variables: Mapping[str, str], folder: Path | None) 
 def _hint(wanted: str, variables: Mapping[str, str], folder: Path | None) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(wanted, [model.name for model in all_models(variables, folder)], 1)
-    return f"did you mean {close[0]}?" if close else "`strata models list` names the models on this machine"
+    names = {model.name.lower(): model.name for model in all_models(variables, folder)}
+    typed = wanted.lower().removesuffix(".gguf")
+    close = get_close_matches(typed, names, 1) or [name for name in names if typed in name]
+    return f"did you mean {names[close[0]]}?" if close else "`strata models list` names the models on this machine"
 
 
 def _name(path: Path) -> str:

@@ -19,10 +19,12 @@ _STATUS = {
 }
 _INTERRUPTED = "Interrupted. What was generated has been printed; the process dies of the signal itself."
 
+Heeded = tuple[str, str, tuple[str, ...]]
+
 # Variable, meaning, and the options, values or commands that heed it; the program's own page has them all.
-_VARIABLES = (
+_VARIABLES: tuple[Heeded, ...] = (
     ("STRATA_MODEL", "The model, where none is named on the command line.", ("MODEL",)),
-    ("STRATA_CONFIG", "The configuration file.", ("--format",)),
+    ("STRATA_CONFIG", "The configuration file.", ("MODEL",)),
     ("STRATA_DEBUG", "Anything but 0: as --debug.", ("--debug",)),
     ("NO_COLOR", "Anything: no colour, unless --color asks for it.", ("--color",)),
     ("FORCE_COLOR", "Anything but 0: colour also where no terminal is.", ("--color",)),
@@ -38,13 +40,20 @@ _VARIABLES = (
         ("--session",),
     ),
     ("VISUAL, EDITOR", "The editor of /edit and of Ctrl-X Ctrl-E in a conversation.", ("--session",)),
-    ("XDG_CONFIG_HOME", "The folder above strata/config.toml; ~/.config.", ("--format",)),
+    ("XDG_CONFIG_HOME", "The folder above strata/config.toml; ~/.config.", ("MODEL",)),
 )
 
-_CONFIGURATION = (
-    "Defaults, in TOML. Keys are the names of options without their dashes, at the top level for all commands or in a "
-    "table named like a command. An option on the command line goes before an environment variable, and that before "
-    "this file."
+# As above, with files.
+_FILES: tuple[Heeded, ...] = (
+    (
+        "~/.config/strata/config.toml",
+        "Defaults, in TOML. Keys are the names of options without their dashes, at the top level for all commands that "
+        "take a model, or in a table named like one of them. An option on the command line goes before an environment "
+        "variable, and that before this file.",
+        ("MODEL",),
+    ),
+    ("~/.local/state/strata/history", "What was typed in conversations; for you alone to read.", ("--session",)),
+    ("~/.cache/strata/prompts", "Evaluated beginnings of prompts, at most 2 GB.", ("--no-cache", "strata-cache")),
 )
 
 
@@ -62,7 +71,7 @@ def page(program: Command, command: Command) -> str:
         *_options(command),
         *(_index(command) if command is program else _commands(command)),
         *_environment(command, everything=command is program),
-        *(_configuration() if command is program else ()),
+        *_files(command, everything=command is program),
         *_exit_status(generates=command is program or "PROMPT" in set(_heeds(command))),
         *_examples(program if command is program else command),
         *_see_also([other for other in (program, *program.commands) if other is not command]),
@@ -166,10 +175,18 @@ def _commands(command: Command) -> Iterator[str]:
 
 
 def _environment(command: Command, *, everything: bool) -> Iterator[str]:
+    return _heeded("ENVIRONMENT", _VARIABLES, command, everything=everything)
+
+
+def _files(command: Command, *, everything: bool) -> Iterator[str]:
+    return _heeded("FILES", _FILES, command, everything=everything)
+
+
+def _heeded(title: str, table: Sequence[Heeded], command: Command, *, everything: bool) -> Iterator[str]:
     heeds = {word for one in command.all() for word in _heeds(one)}
-    named = [(name, text) for name, text, who in _VARIABLES if everything or not heeds.isdisjoint(who)]
+    named = [(name, text) for name, text, who in table if everything or not heeds.isdisjoint(who)]
     if named:
-        yield ".SH ENVIRONMENT"
+        yield f".SH {title}"
     for name, text in named:
         yield from (".TP", _bold(name), _text(text))
 
@@ -180,10 +197,6 @@ def _heeds(command: Command) -> Iterator[str]:
     for option in command.options:
         yield from option.names
         yield option.value.name if option.value else ""
-
-
-def _configuration() -> Iterator[str]:
-    yield from (".SH FILES", ".TP", _bold("~/.config/strata/config.toml"), _text(_CONFIGURATION))
 
 
 def _exit_status(*, generates: bool) -> Iterator[str]:
