@@ -6,7 +6,7 @@ Flags and variables are Typer's business; this is the configuration file, whose 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os.path import expanduser
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,14 +25,19 @@ def path(variables: Mapping[str, str]) -> Path:
 def defaults(variables: Mapping[str, str], known: frozenset[str]) -> dict[str, dict[str, Any]]:
     """Default values per command: the file's top level, its table named like the command, then variables.
 
-    `known` are the parameters that there are; raises INVALID_USAGE for a key that is none of them.
+    `known` are the parameters that there are; raises INVALID_USAGE for a key that is none of them, and for a table that
+    is no command's.
     """
     values = _values(variables)
     shared = {key: value for key, value in values.items() if not isinstance(value, dict)}
     tables = {key: value for key, value in values.items() if isinstance(value, dict)}
     for key in (*shared, *(key for table in tables.values() for key in table)):
         if _parameter(key) not in known:
-            _refuse(key, known, path(variables))
+            names = {name.replace("_", "-") for name in known} | set(_NAMES)
+            _refuse(f"sets {key}, which is no option", key, names, path(variables))
+    for name in tables:
+        if name not in COMMANDS:
+            _refuse(f"has a table [{name}], which is no command's", name, COMMANDS, path(variables))
     said = {"model": model} if (model := variables.get("STRATA_MODEL")) else {}
     found: dict[str, dict[str, Any]] = {
         command: {_parameter(key): value for key, value in (shared | tables.get(command, {})).items()} | said
@@ -56,13 +61,12 @@ def _values(variables: Mapping[str, str]) -> dict[str, Any]:
     return _parse(data, file)
 
 
-def _refuse(key: str, known: frozenset[str], file: Path) -> NoReturn:
+def _refuse(what: str, key: str, names: Iterable[str], file: Path) -> NoReturn:
     from difflib import get_close_matches
 
-    names = {name.replace("_", "-") for name in known} | set(_NAMES)
     close = get_close_matches(key, sorted(names), 1)
-    hint = f"did you mean {close[0]}?" if close else "its keys are the names of options"
-    raise StrataError(INVALID_USAGE, f"{file} sets {key}, which is no option", hint=hint)
+    hint = f"did you mean {close[0]}?" if close else "its keys are the names of options, its tables those of commands"
+    raise StrataError(INVALID_USAGE, f"{file} {what}", hint=hint)
 
 
 def _parse(data: bytes, file: Path) -> dict[str, Any]:

@@ -131,6 +131,13 @@ def test_where_the_file_is(variables: dict[str, str], path: str) -> None:
     assert settings.path(variables) == Path(path)
 
 
+def test_a_table_that_is_no_commands_is_refused(config: Path, template: Path) -> None:
+    config.write_text("[rendre]\nbos = '<s>'\n")
+    done = render(config, template)
+    assert (done.status, done.out) == (ExitStatus.USAGE, b"")
+    assert "[rendre]" in done.err and "did you mean render?" in done.err
+
+
 def test_a_key_that_is_no_option_is_refused(config: Path, template: Path) -> None:
     config.write_text("tmep = 1\n")
     done = render(config, template)
