@@ -61,9 +61,9 @@ function __strata_model_names
 end
 
 complete -c strata -f
-complete -c strata -n '__strata_at \'strata\' 0' -a chat -d 'Answer a prompt or a conversation, from a beginning that you may give'
+complete -c strata -n '__strata_at \'strata\' 0' -a chat -d 'Answer a prompt or a conversation, or go on with an answer'
 complete -c strata -n '__strata_at \'strata\' 0' -a complete -d 'Continue raw text, without a chat template'
-complete -c strata -n '__strata_at \'strata\' 0' -a render -d 'Show the exact prompt of a request, its tokens and its accounting'
+complete -c strata -n '__strata_at \'strata\' 0' -a render -d 'Show a request as its exact prompt, with its token counts'
 complete -c strata -n '__strata_at \'strata\' 0' -a bench -d 'Measure the speed of prefill and decode'
 complete -c strata -n '__strata_at \'strata\' 0' -a completion -d 'Print the completion script of a shell'
 complete -c strata -n '__strata_at \'strata\' 0' -a man -d 'Print a manual page'

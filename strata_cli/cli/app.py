@@ -16,9 +16,9 @@ from strata_cli.cli.options import parameters
 from strata_cli.settings import defaults
 
 COMMANDS = {
-    "chat": "Answer a prompt or a conversation, from a beginning that you may give.",
+    "chat": "Answer a prompt or a conversation, or go on with an answer.",
     "complete": "Continue raw text, without a chat template.",
-    "render": "Show the exact prompt of a request, its tokens and its accounting.",
+    "render": "Show a request as its exact prompt, with its token counts.",
     "cache": "Say what the cache of evaluated prompts holds, or empty it.",
     "models": "List the models on this machine, or say where one is.",
     "bench": "Measure the speed of prefill and decode.",
