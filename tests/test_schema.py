@@ -181,9 +181,39 @@ class TestValidation:
         error = refused(lambda: Validator(schema, "response_format"))
         assert words in error.message and error.param == "response_format"
 
-    @pytest.mark.parametrize("schema", [{"$ref": "http://localhost:1/x"}, {"$ref": "#/none"}, {"$ref": "#"}])
-    def test_references_lead_nowhere_else(self, schema: Any) -> None:
-        refused(lambda: Validator(schema, "schema").check("{}"))
+    @pytest.mark.parametrize(
+        ("schema", "words"),
+        [
+            ({"$ref": "http://localhost:1/x"}, "refers to 'http://localhost:1/x', which it does not hold"),
+            ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "refers to '#/$defs/none', which it does not hold"),
+            ({"$ref": "#/$defs/x", "$defs": {"x": {"items": {"$ref": "#y"}}}}, "refers to '#y'"),
+            ({"$dynamicRef": "#x"}, "refers to '#x', which it does not hold"),
+            ({"$ref": "http://[::"}, "which it does not hold"),
+            ({"$ref": "#/a/b", "a": [True]}, "which it does not hold"),
+            ({"$schema": "http://json-schema.org/draft-04/schema#", "$ref": {}}, "refers to {}"),
+            ({"$ref": "#/x", "x": 5}, "refers to '#/x', which is no schema: 5 is not of type"),
+            ({"$ref": "#/x", "x": {"type": "strin"}}, "refers to '#/x', which is no schema: 'strin'"),
+            ({"$ref": "#/x", "x": {"$ref": "#/y"}}, "refers to '#/y'"),
+            ({"$ref": "#"}, "refers to itself without end"),
+            ({"$ref": "#/x", "x": {"anyOf": [{"$ref": "#/y"}]}, "y": {"$ref": "#/x"}}, "refers to itself without end"),
+        ],
+    )
+    def test_a_reference_that_cannot_be_followed_is_refused(self, schema: Any, words: str) -> None:
+        assert words in refused(lambda: Validator(schema, "schema")).message
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            {"properties": {"a": {"$ref": "#"}}},
+            {"$ref": "#x", "$defs": {"a": {"$anchor": "x", "properties": {"a": {"$ref": "#x"}}}}},
+            {"$id": "http://example.org/a", "$ref": "b", "$defs": {"x": {"$id": "b", "type": "object"}}},
+            {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/x", "definitions": {"x": {}}},
+            {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+            {"properties": {"$ref": {"type": "integer"}}, "enum": [{}, {"$ref": "#/none"}]},
+        ],
+    )
+    def test_other_references_are_followed(self, schema: Any) -> None:
+        Validator(schema, "schema").check("{}")
 
 
 class TestWhereItBegins:
