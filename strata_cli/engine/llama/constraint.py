@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
-from llguidance.gbnf_to_lark import any_to_lark
 
 from strata_cli.engine import Aside, Breach, Grammar
+from strata_cli.engine.llama import gbnf
 from strata_cli.engine.llama.vocabulary import Vocabulary
 from strata_cli.errors import INVALID_REQUEST, NOT_IN_THIS_BUILD, STRUCTURED_OUTPUT_FAILED, StrataError
 
@@ -259,8 +259,8 @@ def compiled(grammar: Grammar) -> str:
             return LLMatcher.grammar_from_json_schema(grammar.text, defaults=_JSON)
         case "gbnf":
             try:
-                return LLMatcher.grammar_from_lark(any_to_lark(grammar.text))
-            except Exception as error:
+                return LLMatcher.grammar_from_lark(gbnf.lark(grammar.text))
+            except gbnf.UnreadableGbnf as error:
                 raise _unreadable(grammar, str(error)) from None
         case "lark" | "calls":
             return LLMatcher.grammar_from_lark(grammar.text)
@@ -272,10 +272,17 @@ def _checked(text: str, grammar: Grammar) -> tuple[str, ...]:
     """What llguidance remarks on a grammar; raises for one that it refuses."""
     failed, remarks = LLMatcher.validate_grammar_with_warnings(text, _bytes())
     if not failed:
+        if _allows_nothing(text):
+            raise StrataError(INVALID_REQUEST, "The grammar allows nothing.", hint="Correct it.", param="grammar")
         return tuple(map(_first_line, remarks))
     if grammar.kind not in ("json_schema", "calls"):
         raise _unreadable(grammar, remarks[0])
     raise _inexpressible(remarks[0], grammar)
+
+
+def _allows_nothing(text: str) -> bool:
+    matcher = LLMatcher(_bytes(), text, log_level=0)
+    return not matcher.is_accepting() and not any(matcher.compute_logit_bias()[:256])
 
 
 def _unreadable(grammar: Grammar, reason: str) -> StrataError:
