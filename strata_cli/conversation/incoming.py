@@ -28,14 +28,18 @@ def decode(data: bytes, source: str) -> str:
     mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
     body = memoryview(data)[len(mark) :]
     try:
-        return codecs.decode(body, encoding)
+        text = codecs.decode(body, encoding)
     except UnicodeDecodeError as error:
-        offset = error.start + len(mark)
-        raise StrataError(
-            INVALID_TEXT,
-            f"{source} is not {encoding.upper()} text: {_named(data[offset : offset + 1])} at byte offset {offset}",
-            hint="convert it to UTF-8",
-        ) from None
+        raise _no_text(source, encoding, data, len(mark) + error.start) from None
+    # No vocabulary spells it, and where it stands without a mark, the text may be UTF-16.
+    if (place := text.find("\0")) >= 0:
+        raise _no_text(source, encoding, data, len(mark) + len(text[:place].encode(encoding)))
+    return text
+
+
+def _no_text(source: str, encoding: str, data: bytes, offset: int) -> StrataError:
+    wrong = f"{_named(data[offset : offset + 1])} at byte offset {offset}"
+    return StrataError(INVALID_TEXT, f"{source} is not {encoding.upper()} text: {wrong}", hint="convert it to UTF-8")
 
 
 def _named(data: bytes) -> str:
