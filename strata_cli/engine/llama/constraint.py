@@ -92,13 +92,15 @@ class LlamaConstraint:
     def __init__(self, grammar: Grammar, lexicon: Callable[[str], Lexicon]) -> None:
         self._compiled, self._markers = compiled(grammar), grammar.markers
         self._prepare = lexicon
-        self.notes = _checked(self._compiled, grammar)
+        # At the document's beginning; texts are tried on copies, since compiling takes 0.1 s for a large schema.
+        self._fresh = LLMatcher(_bytes(), self._compiled, log_level=0)
+        self.notes = _checked(self._fresh, grammar)
         self._phase: Phase = "lost"
 
     def check(self, text: str) -> Breach | None:
         """How a text breaks the grammar, None where a document can begin with it."""
         data = text.encode()
-        matcher = LLMatcher(_bytes(), self._compiled, log_level=0)
+        matcher = self._fresh.deep_copy()
         taken = matcher.try_consume_tokens(list(data))
         if taken == len(data):
             return None
@@ -114,7 +116,7 @@ class LlamaConstraint:
     def complete(self, text: str) -> bool:
         """Whether a text is a whole document."""
         data = text.encode()
-        matcher = LLMatcher(_bytes(), self._compiled, log_level=0)
+        matcher = self._fresh.deep_copy()
         return matcher.try_consume_tokens(list(data)) == len(data) and matcher.is_accepting()
 
     def start(self, given: str = "", aside: Aside | None = None) -> None:
@@ -268,21 +270,15 @@ def compiled(grammar: Grammar) -> str:
             return LLMatcher.grammar_from_regex(grammar.text)
 
 
-def _checked(text: str, grammar: Grammar) -> tuple[str, ...]:
+def _checked(matcher: LLMatcher, grammar: Grammar) -> tuple[str, ...]:
     """What llguidance remarks on a grammar; raises for one that it refuses."""
-    failed, remarks = LLMatcher.validate_grammar_with_warnings(text, _bytes())
-    if not failed:
-        if _allows_nothing(text):
-            raise StrataError(INVALID_REQUEST, "The grammar allows nothing.", hint="Correct it.", param="grammar")
-        return tuple(map(_first_line, remarks))
-    if grammar.kind not in ("json_schema", "calls"):
-        raise _unreadable(grammar, remarks[0])
-    raise _inexpressible(remarks[0], grammar)
-
-
-def _allows_nothing(text: str) -> bool:
-    matcher = LLMatcher(_bytes(), text, log_level=0)
-    return not matcher.is_accepting() and not any(matcher.compute_logit_bias()[:256])
+    if matcher.is_error():
+        if grammar.kind not in ("json_schema", "calls"):
+            raise _unreadable(grammar, matcher.get_error())
+        raise _inexpressible(matcher.get_error(), grammar)
+    if not matcher.is_accepting() and not any(matcher.deep_copy().compute_logit_bias()[:256]):
+        raise StrataError(INVALID_REQUEST, "The grammar allows nothing.", hint="Correct it.", param="grammar")
+    return tuple(map(_first_line, matcher.get_grammar_warnings()))
 
 
 def _unreadable(grammar: Grammar, reason: str) -> StrataError:
