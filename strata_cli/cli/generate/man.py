@@ -70,8 +70,8 @@ def page(program: Command, command: Command) -> str:
         *_paragraphs((command.summary, *command.paragraphs)),
         *_options(command),
         *(_index(command) if command is program else _commands(command)),
-        *_environment(command, everything=command is program),
-        *_files(command, everything=command is program),
+        *_heeded("ENVIRONMENT", _VARIABLES, command, everything=command is program),
+        *_heeded("FILES", _FILES, command, everything=command is program),
         *_exit_status(generates=command is program or "PROMPT" in set(_heeds(command))),
         *_examples(program if command is program else command),
         *_see_also([other for other in (program, *program.commands) if other is not command]),
@@ -172,14 +172,6 @@ def _commands(command: Command) -> Iterator[str]:
         yield from _paragraphs((below.summary, *below.paragraphs))
         for entries in _sections(below).values():
             yield from entries
-
-
-def _environment(command: Command, *, everything: bool) -> Iterator[str]:
-    return _heeded("ENVIRONMENT", _VARIABLES, command, everything=everything)
-
-
-def _files(command: Command, *, everything: bool) -> Iterator[str]:
-    return _heeded("FILES", _FILES, command, everything=everything)
 
 
 def _heeded(title: str, table: Sequence[Heeded], command: Command, *, everything: bool) -> Iterator[str]:

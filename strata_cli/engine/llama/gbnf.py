@@ -33,10 +33,8 @@ def lark(text: str) -> str:
         rules = parser.rules()
     except RecursionError:
         raise UnreadableGbnf("its groups are nested too deeply") from None
-    bodies = {f"r{parser.names.index(name)}": body for name, body in rules.items()}
-    grammar = "\n".join(
-        [f"start: r{parser.names.index('root')}", *(f"{name}: {body}" for name, body in bodies.items())]
-    )
+    bodies = {parser.rule(name): body for name, body in rules.items()}
+    grammar = "\n".join([f"start: {parser.rule('root')}", *(f"{rule}: {body}" for rule, body in bodies.items())])
     # What llguidance spells with a capital is part of a lexeme.
     return grammar if _recursive(bodies) else re.sub(r"\br(?=\d)", "R", grammar)
 
@@ -61,9 +59,12 @@ def _written(code: int) -> str:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
-        self.names: list[str] = []
-        # Where the first of each stands: a rule's own line, or where another one refers to it.
-        self._places: list[int] = []
+        # Where each name stands first: a rule's own line, or where another one refers to it.
+        self._places: dict[str, int] = {}
+
+    def rule(self, name: str) -> str:
+        """A name that llguidance takes: its own have no dashes, and capitals mean something."""
+        return f"r{self._places[name]}"
 
     def rules(self) -> dict[str, str]:
         """The bodies of all rules, by name."""
@@ -82,7 +83,7 @@ class _Parser:
             self._skip(_BLANKS_AND_LINES)
         if "root" not in found:
             self._fail("there is no rule root", 0)
-        for name, at in zip(self.names, self._places, strict=True):
+        for name, at in self._places.items():
             if name not in found:
                 self._fail(f"there is no rule {name}", at)
         return found
@@ -127,7 +128,7 @@ class _Parser:
             case "<" | "!":
                 self._fail("tokens cannot be named; write their text")
             case _ if _NAME.match(self._text, self._at):
-                return f"r{self.names.index(self._name())}"
+                return self.rule(self._name())
             case _:
                 return None
 
@@ -189,9 +190,7 @@ class _Parser:
         found = _NAME.match(self._text, self._at)
         if found is None:
             self._fail("the name of a rule should stand here")
-        if found[0] not in self.names:
-            self.names.append(found[0])
-            self._places.append(self._at)
+        self._places.setdefault(found[0], self._at)
         self._at = found.end()
         return found[0]
 
